@@ -45,7 +45,9 @@ pub type LogLines = Arc<dyn Fn(&str, &str) + Send + Sync>;
 /// How functions are run.
 #[derive(Clone)]
 pub struct Options {
+    /// The functions to run, one for each group of the route table.
     pub functions: Vec<Function>,
+    /// The service that the gateway stands for; it decides the shape of events.
     pub kind: GatewayKind,
     /// The first part of every path, if the gateway's stage has a name.
     pub stage: Option<String>,

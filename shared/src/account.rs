@@ -31,7 +31,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// Other requests held the memory that a request needs for longer than it may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("too many large requests are under way; try again")]
+#[error("too many large requests are under way: try again")]
 pub struct Full;
 
 /// The account.

@@ -150,7 +150,7 @@ const TAKEN: [(Taken, &str); 6] = [
     (Taken::Token, "the token \"ci\" of ann was revoked"),
     (Taken::TokenOfThisName, "the token \"ci\" of ann was revoked"),
     (Taken::Role, "needs the role"),
-    (Taken::Membership, "ann is not a member of acme any more"),
+    (Taken::Membership, "ann is no longer a member of acme"),
     (Taken::User, "the user ann was removed"),
     (Taken::UserOfThisName, "the user ann was removed"),
 ];
@@ -269,7 +269,7 @@ async fn a_token_that_was_not_given_out_is_not_renewed() {
         let forged = run.with_token(&forged(&app, &stack, &run).await);
         forged.event(1).await.expect(204);
         let words = forged.renew(300).await.refused(403);
-        assert!(words.contains("not one that this server gave out"), "{words}");
+        assert!(words.contains("this server did not issue it"), "{words}");
         // Nor with the secret of another update.
         let other = Stack::new(&app).await.begin().await;
         let words = run.with_token(&other.token).renew(300).await.refused(403);
@@ -339,8 +339,9 @@ async fn a_refusal_names_the_token_with_the_lower_role() {
     let unlock = give(&app, &plan, "run").await;
     for (answer, what) in [(cancel, "cancelling your update"), (unlock, "giving back your lock")] {
         let words = answer.refused(403);
-        let said =
-            format!("{what} needs the role apply in {ORG}, and the token \"plan\" of ann has at most plan");
+        let said = format!(
+            "{what} needs the role apply in {ORG}, and the token \"plan\" of ann allows at most plan"
+        );
         assert!(words.contains(&said), "{words}");
     }
 }
@@ -395,7 +396,7 @@ async fn a_preview_ends_with_its_stack() {
             Stack::in_project(&app, &stack.project).await;
         }
         let words = preview.renew(300).await.refused(403);
-        assert!(words.contains("was removed"), "{words}");
+        assert!(words.contains("was deleted"), "{words}");
     }
     // A renamed stack continues, unless its former name belongs to another stack.
     let stack = Stack::new(&app).await;

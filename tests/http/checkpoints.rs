@@ -113,7 +113,7 @@ async fn a_wrong_delta_is_refused_and_a_whole_text_replaces_it() {
         body.to_string()
     };
     let words = run.delta(2, &texts[0], &texts[1]).await.refused(409);
-    assert!(words.contains("saved no text") && words.contains("send the whole text"), "{words}");
+    assert!(words.contains("has not saved a text") && words.contains("send the whole text"), "{words}");
     run.save(1, &texts[0]).await.expect(204);
     let good = delta_body(2, &texts[0], &texts[1]);
     let mut wrong_hash = good.clone();

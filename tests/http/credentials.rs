@@ -141,18 +141,21 @@ async fn a_bad_password_is_refused_with_text() {
     let refused = async |password: &str| {
         passwords::set(&app.context, &login("alice"), password).await.unwrap_err().to_string()
     };
-    assert_eq!(refused("").await, "a password has at least 12 characters");
-    assert_eq!(refused("eleven char").await, "a password has at least 12 characters");
-    assert_eq!(refused("🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀").await, "a password has at least 12 characters");
-    assert_eq!(refused(&"x".repeat(1025)).await, "a password has at most 1024 bytes");
+    assert_eq!(refused("").await, "the password is too short: use at least 12 characters");
+    assert_eq!(refused("eleven char").await, "the password is too short: use at least 12 characters");
+    assert_eq!(
+        refused("🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀🦀").await,
+        "the password is too short: use at least 12 characters"
+    );
+    assert_eq!(refused(&"x".repeat(1025)).await, "the password is too long: use at most 1024 bytes");
     assert!(refused("swt_0123456789").await.contains("taken for an access token"));
     assert!(!passwords::is_set(&app.context, &login("alice")).await.unwrap());
     passwords::set(&app.context, &login("alice"), "twelve chars").await.unwrap();
     passwords::set(&app.context, &login("alice"), &"x".repeat(1024)).await.unwrap();
     let nobody = passwords::set(&app.context, &login("nobody"), "twelve chars").await.unwrap_err();
-    assert_eq!(nobody.to_string(), "there is no user nobody");
+    assert_eq!(nobody.to_string(), "user nobody not found: check the name");
     let nobody = passwords::remove(&app.context, &login("nobody")).await.unwrap_err();
-    assert_eq!(nobody.to_string(), "there is no user nobody");
+    assert_eq!(nobody.to_string(), "user nobody not found: check the name");
 }
 
 #[tokio::test]
@@ -535,11 +538,11 @@ async fn a_certificate_is_known_once_and_until_its_end_at_most() {
     let refused = async |user: &str, token: &str, certificate: &Certificate| {
         create(user, token, certificate, None).await.unwrap_err().to_string()
     };
-    assert!(refused("bob", "a", &made(2)).await.contains("has a token named a already"));
-    assert!(refused("bob", "laptop", &made(2)).await.contains("has a token named laptop already"));
-    assert!(refused("bob", "b", &made(1)).await.contains("that of another token already"));
-    assert!(refused("alice", "b", &made(1)).await.contains("that of another token already"));
-    assert_eq!(refused("nobody", "b", &made(2)).await, "there is no user nobody");
+    assert!(refused("bob", "a", &made(2)).await.contains("already has a token named a"));
+    assert!(refused("bob", "laptop", &made(2)).await.contains("already has a token named laptop"));
+    assert!(refused("bob", "b", &made(1)).await.contains("already belongs to another token"));
+    assert!(refused("alice", "b", &made(1)).await.contains("already belongs to another token"));
+    assert_eq!(refused("nobody", "b", &made(2)).await, "user nobody not found: check the name");
     let over = Certificate { not_after: START, ..made(3) };
     assert_eq!(
         refused("bob", "b", &over).await,

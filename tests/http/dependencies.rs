@@ -241,7 +241,7 @@ async fn an_invalid_edge_is_refused_with_text() {
     let mut taken = edge("b", "d");
     taken["input"] = "c_o".into();
     let words = web.add(&taken).await.refused(409);
-    assert!(words.contains("d/default calls another output c_o already"), "{words}");
+    assert!(words.contains("d/default already has a dependency named c_o"), "{words}");
     let mut long = edge("a", "d");
     long["mock"] = "x".repeat(MOCK_BYTES_MAX).into();
     let words = web.add(&long).await.refused(413);
@@ -503,7 +503,7 @@ async fn the_largest_graph_of_an_organization_is_answered_quickly() {
     }
     let refused = web.add(&json!({ "producer": "net", "output": "o", "consumer": "db" })).await;
     let words = refused.refused(409);
-    assert!(words.contains("has 10000 edges, and may have 10000"), "{words}");
+    assert!(words.contains("has 10000 dependencies, and at most 10000"), "{words}");
     // There are too many upstream states to check all of them.
     let path = format!("/api/tfstates/{consumer}/dependencies");
     let status = app.get(&path).send().await.expect(200);

@@ -113,7 +113,7 @@ async fn an_opened_environment_is_fixed_and_private_until_it_expires() {
     app.get(&session).send().await.expect(200);
     app.advance(Duration::from_secs(2));
     let words = app.get(&session).send().await.refused(404);
-    assert!(words.contains("open it again"), "{words}");
+    assert!(words.contains("Open it again"), "{words}");
     app.sweep().await;
     for duration in ["25h0m0s", "0s", "1d", "-1s"] {
         let open = format!("{}/open?duration={duration}", top.path);
@@ -202,7 +202,7 @@ async fn invalid_definitions_are_refused_with_text_and_no_effect() {
             "web/a:4:17: fn::secret takes a string",
         ),
         ("values: {a: x}\n# \u{2028}\n", "web/a:2:3: "),
-        ("values:\n  a:\n    ? fn::secret\n    : |\n      x\n", "could not be encrypted where it stands"),
+        ("values:\n  a:\n    ? fn::secret\n    : |\n      x\n", "could not be encrypted where it is written"),
         ("\u{0}", "the YAML cannot be read"),
     ] {
         let refused = this.write(text, None).await.refused(400);
@@ -217,7 +217,7 @@ async fn invalid_definitions_are_refused_with_text_and_no_effect() {
     let check =
         app.request(Method::POST, &format!("{all}/yaml/check")).raw(format!("imports: [{many}]").into());
     let words = check.send().await.refused(400);
-    assert!(words.contains("100 others at most"), "{words}");
+    assert!(words.contains("too many others: use at most 100"), "{words}");
     for overrides in ["%21", &URL_SAFE_NO_PAD.encode("[1]")] {
         let open = format!("{all}/yaml/open?environmentOverrides={overrides}");
         app.request(Method::POST, &open).raw("{}".into()).send().await.refused(400);
@@ -378,11 +378,11 @@ async fn outputs_too_large_for_an_environment_are_refused_unread() {
         let this = Environment::new(&app, name, &asks_for(stacks)).await;
         app.request(Method::POST, &format!("{}/open", this.path)).send().await.refused(400)
     };
-    assert!(refuses("long", vec!["long/dev"]).await.contains("longer than 8 MiB"));
-    assert!(refuses("twice", vec!["half/dev", "half/dev"]).await.contains("longer than 8 MiB"));
+    assert!(refuses("long", vec!["long/dev"]).await.contains("use at most 8 MiB"));
+    assert!(refuses("twice", vec!["half/dev", "half/dev"]).await.contains("use at most 8 MiB"));
     let names: Vec<String> = (0..101).map(|n| format!("p{n}/dev")).collect();
     let words = refuses("many", names.iter().map(String::as_str).collect()).await;
-    assert!(words.contains("the outputs of 100 stacks at most"), "{words}");
+    assert!(words.contains("the outputs of too many stacks: use at most 100"), "{words}");
 }
 
 #[tokio::test]
@@ -395,7 +395,7 @@ async fn a_check_reports_known_values_and_mistakes() {
     let told = check("imports: [web/gone]\nvalues: {a: 1, b: \"${c}\"}\n").await.expect(200);
     let summaries: Vec<&str> =
         told["diagnostics"].as_array().unwrap().iter().map(|it| it["summary"].as_str().unwrap()).collect();
-    assert_eq!(summaries, ["environment acme/web/gone not found", "unknown property \"c\""]);
+    assert_eq!(summaries, ["environment acme/web/gone not found: check its name", "unknown property \"c\""]);
     assert_eq!(
         (&told["properties"]["a"]["value"], &told["properties"]["b"]["unknown"]),
         (&json!(1), &json!(true))

@@ -84,16 +84,16 @@ async fn an_invalid_label_is_refused_on_every_path() {
     let many: Value =
         (0..33).map(|number| (format!("k{number}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
     for (labels, words) in [
-        (json!({ "Env": "x" }), "\"Env\" is no key of a label"),
-        (json!({ "": "x" }), "no key of a label"),
-        (json!({ "a-b": "x" }), "no key of a label"),
-        (json!({ "env": ["x"] }), "the label env: a value is a text, a number, true or false"),
+        (json!({ "Env": "x" }), "\"Env\" is not a valid label key"),
+        (json!({ "": "x" }), "not a valid label key"),
+        (json!({ "a-b": "x" }), "not a valid label key"),
+        (json!({ "env": ["x"] }), "invalid value of the label env: use a text, a number, true or false"),
         (json!({ "env": {} }), "the label env"),
         (json!({ "env": "x".repeat(257) }), "256 bytes"),
         (json!({ "env": "a\nb" }), "control characters"),
         (json!({ "env": 9_007_199_254_740_993_i64 }), "2^53"),
-        (many, "at most 32 labels"),
-        (json!("env=dev"), "the request body is not what this call takes"),
+        (many, "too many labels: use at most 32"),
+        (json!("env=dev"), "invalid request body"),
     ] {
         let body = json!({ "project": new_project(), "labels": labels });
         let refused = app.post(&list_path("tfstates"), &body).send().await.refused(400);
@@ -145,9 +145,9 @@ async fn lists_are_filtered_by_labels() {
         (asked("filter", &"(".repeat(500)), "nested deeper"),
         (asked("filter", "env matches `(`"), "no pattern"),
         ("label=env".to_owned(), "key=value"),
-        ("label=Env=x".to_owned(), "no key of a label"),
-        ((0..33).map(|_| "label=a=b&").collect(), "32 labels at most"),
-        ("continuationToken=x".to_owned(), "none of this server"),
+        ("label=Env=x".to_owned(), "not a valid label key"),
+        ((0..33).map(|_| "label=a=b&").collect(), "too many labels: use at most 32"),
+        ("continuationToken=x".to_owned(), "invalid continuation token"),
         ("project=a%20b".to_owned(), "not a valid project name"),
     ] {
         for path in ["tfstates", "tfstate-policy/compliance"] {
@@ -217,7 +217,7 @@ async fn the_label_policy_is_one_document_with_versions() {
         (json!({ "version": 2 }), "missing field `policy`"),
         (json!({ "policy": {} }), "missing field `version`"),
         (json!({ "version": 2, "policy": { "allowedKey": [] } }), "unknown field `allowedKey`"),
-        (json!({ "version": 2, "policy": { "allowedKeys": ["A"] } }), "\"A\" is no key of a label"),
+        (json!({ "version": 2, "policy": { "allowedKeys": ["A"] } }), "\"A\" is not a valid label key"),
         (json!({ "version": 2, "policy": { "allowedValues": { "env": [[]] } } }), "true or false"),
         (json!({ "version": 2, "policy": { "maxKeys": 33 } }), "maxKeys is from 1 to 32"),
         (
@@ -484,8 +484,8 @@ async fn an_invalid_schema_is_refused_with_its_place_and_no_effect() {
         (json!({ "outputs": { "url": 7 } }), 400, "an object, true or false"),
         (json!({ "outputs": { "url": { "$ref": "https://example.com/" } } }), 400, "only those of its own"),
         (json!({ "outputs": { "url": { "pattern": "(a{100}){100}" } } }), 400, "no pattern"),
-        (json!({ "outputs": { "": true } }), 400, "a name of 1 to 256 bytes"),
-        (json!({ "outputs": many }), 400, "100 outputs at most"),
+        (json!({ "outputs": { "": true } }), 400, "use 1 to 256 bytes"),
+        (json!({ "outputs": many }), 400, "too many outputs: use at most 100"),
         (json!({ "outputs": long }), 413, "all schemas of a state"),
         (json!({ "outputs": { "url": { "title": "x".repeat(40_000) } } }), 400, "32768 are the most"),
         (json!({ "inferred": true }), 400, "unknown field `inferred`"),

@@ -252,7 +252,7 @@ async fn a_server_is_ready_while_ledger_key_and_blobs_work() {
     ] {
         app.advance(Duration::from_secs(1));
         faults.fail_at(call, Fault::Before);
-        assert_eq!(ask().await.refused(503), format!("Service Unavailable: {part} is not ready"));
+        assert_eq!(ask().await.refused(503), format!("Service Unavailable: {part} is not ready: try again"));
         // The answer is cached for a second.
         let calls = faults.calls();
         ask().await.refused(503);

@@ -10,6 +10,7 @@ use statewright_shared::layout::{
 };
 use statewright_shared::ports::{BlobKey, Expect, Item};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::error::{StackError, UpdateError};
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::stacks::rehome;
 use statewright_shared::services::stacks::rehome::{Plan, Rehomed};
@@ -76,10 +77,10 @@ async fn a_restored_version_is_the_same_to_the_byte() {
     assert_eq!(newest["requestedBy"]["githubLogin"], "operator");
 
     let refused = versions::restore(&app.context, &operator, &address(&stack), 9).await.unwrap_err();
-    assert!(matches!(refused, Error::NoVersion { version: 9, .. }), "{refused}");
+    assert!(matches!(refused, Error::Stack(StackError::NoVersion { version: 9, .. })), "{refused}");
     let run = stack.begin().await;
     let refused = versions::restore(&app.context, &operator, &address(&stack), 1).await.unwrap_err();
-    assert!(matches!(refused, Error::Held(_)), "{refused}");
+    assert!(matches!(refused, Error::Update(UpdateError::Held(_))), "{refused}");
     run.complete("succeeded").await.expect(204);
     assert_eq!(stack.version().await, 4);
 }
@@ -143,7 +144,7 @@ async fn secrets_are_compared_and_not_shown() {
     assert_eq!(paths(2, 3).await, ["inputs.foreign", "inputs.password"]);
     assert_eq!(paths(3, 4).await, ["inputs.foreign"]);
     let refused = versions::compare(&app.context, &operator, &address(&stack), 1, 9).await.unwrap_err();
-    assert!(matches!(refused, Error::NoVersion { version: 9, .. }), "{refused}");
+    assert!(matches!(refused, Error::Stack(StackError::NoVersion { version: 9, .. })), "{refused}");
 }
 
 /// An update with three slots, and the item of the second.
@@ -174,7 +175,7 @@ async fn an_update_is_published_up_to_its_first_damaged_slot() {
     let stack = Stack::new(&app).await;
     let (run, item) = three_slots(&app, &stack).await;
     let running = from_log(&app, &stack, 1).await.unwrap_err();
-    assert!(matches!(running, Error::Held(_)), "{running}");
+    assert!(matches!(running, Error::Update(UpdateError::Held(_))), "{running}");
 
     overwrite(&app, &item, b"\x01\x00\x00").await;
     run.complete("succeeded").await.refused(500);
@@ -369,7 +370,8 @@ async fn a_rehome_replaces_the_old_address_in_every_state() {
         assert!(matches!(done[index].1, Ok(Rehomed::Done(2))), "{done:?}");
     }
     assert!(
-        matches!(done[3].1, Err(Error::Held(_))) && matches!(done[4].1, Err(Error::Broken(_))),
+        matches!(done[3].1, Err(Error::Update(UpdateError::Held(_))))
+            && matches!(done[4].1, Err(Error::Broken(_))),
         "{done:?}"
     );
     for stack in [&plain, &slash, &unknown] {
@@ -485,6 +487,6 @@ async fn the_holder_of_a_stack_is_shown_and_its_update_ended() {
     assert_eq!((holder.update.to_string(), holder.last_write.is_some()), (run.id.clone(), true));
     updates::cancel(&app.context, &operator, &address(&stack), &run.id).await.unwrap();
     let fenced = run.append(&[stack.made(2, "b")]).await.refused(403);
-    assert!(fenced.contains("cancelled by operator"), "{fenced}");
+    assert!(fenced.contains("operator cancelled the update"), "{fenced}");
     assert_eq!(stack.resources().await, ["a"]);
 }

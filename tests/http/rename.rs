@@ -288,9 +288,14 @@ async fn i8_walled_transfers_stay_within_the_callers_organizations() {
     let to = |org: &str| stack.post("/transfer", &json!({ "toOrg": org }));
     // Not a member of the first, not a member of the second, nor of one that does not exist.
     let words = to("evil").token(&stranger).send().await.refused(404);
-    assert_eq!(words, format!("Not Found: stack {ORG}/{}/dev not found", stack.project));
+    assert_eq!(words, format!("Not Found: stack {ORG}/{}/dev not found: check its name", stack.project));
     for org in ["evil", "beta", "nobodys"] {
-        assert_eq!(to(org).send().await.refused(404), format!("Not Found: organization {org} not found"));
+        assert_eq!(
+            to(org).send().await.refused(404),
+            format!(
+                "Not Found: organization {org} not found: check its name, and that your user is a member"
+            )
+        );
     }
     to(ORG).token(&beta).send().await.refused(404);
     stack.post("/rename", &json!({ "newName": "x" })).token(&stranger).send().await.refused(404);

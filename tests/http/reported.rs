@@ -43,7 +43,7 @@ async fn entries_after_a_cancel_are_refused_and_change_nothing() {
     run.append(&[stack.made(1, "a")]).await.expect(204);
     run.cancel().await.expect(204);
     let words = run.append(&[stack.made(2, "b")]).await.refused(403);
-    assert!(words.contains("cancelled by alice"), "{words}");
+    assert!(words.contains("alice cancelled the update"), "{words}");
     assert_eq!(stack.resources().await, ["a"]);
 }
 

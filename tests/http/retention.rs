@@ -16,6 +16,7 @@ use statewright_shared::domain::ids::{StackId, UpdateId};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::layout::{Content, Payload, Record, Slot, StackHead, StackVersion, delete, put};
 use statewright_shared::ports::{Expect, Ids, Item};
+use statewright_shared::services::error::StackError;
 use statewright_shared::services::maintenance::sweep::{GRACE, Swept, sweep};
 use statewright_shared::services::{Error, stacks};
 use statewright_shared::settings::{Retention, Settings};
@@ -474,7 +475,7 @@ async fn a_deleted_stack_is_undeleted_unchanged() {
     assert!(opens(&stack, &sealed).await);
     updated(&stack, "after").await;
     let again = stacks::deleted::undelete(ctx, &address(&stack), None).await;
-    assert!(matches!(&again, Err(Error::Invalid(words)) if words.contains("no removed stack")), "{again:?}");
+    assert!(matches!(&again, Err(Error::Stack(StackError::NoneDeleted(_)))), "{again:?}");
     // The due item of its deletion finds it undeleted.
     kept.app.advance(60 * DAY);
     assert_eq!(kept.sweep().await.failed, 0);
@@ -491,7 +492,7 @@ async fn a_deleted_stack_is_undeleted_only_if_its_name_is_free() {
     remove(&stack).await;
     let stack = Stack::in_project(app, &stack.project).await;
     let taken = stacks::deleted::undelete(ctx, &address(&stack), None).await;
-    assert!(matches!(taken, Err(Error::StackExists(_))), "{taken:?}");
+    assert!(matches!(taken, Err(Error::Stack(StackError::Exists(_)))), "{taken:?}");
     assert_eq!(stack.resources().await, [""; 0], "the new stack is untouched");
     stack.publish(&["second"]).await;
     let second = stack_id(&stack).await;
@@ -523,7 +524,7 @@ async fn a_deleted_stack_is_erased_wholly_after_its_retention() {
     kept.app.advance(TICK);
     assert_eq!(kept.sweep().await.erased, 1);
     let late = stacks::deleted::undelete(ctx, &address(&stack), None).await;
-    assert!(matches!(late, Err(Error::Invalid(_))), "{late:?}");
+    assert!(matches!(late, Err(Error::Stack(StackError::NoneDeleted(_)))), "{late:?}");
     let items_left = |id: &str| {
         let traces = kept.traces(id).into_iter();
         traces.filter(|trace| trace.contains("ItemKey")).collect::<Vec<_>>()

@@ -333,7 +333,11 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
         };
         let call = app.request(route.method.clone(), &path(route, &project, update)).json(&body);
         let words = call.send().await.refused(404);
-        assert_eq!(words, format!("Not Found: stack {ORG}/{project}/dev not found"), "{route:?}");
+        assert_eq!(
+            words,
+            format!("Not Found: stack {ORG}/{project}/dev not found: check its name"),
+            "{route:?}"
+        );
     }
 }
 

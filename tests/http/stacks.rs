@@ -279,7 +279,7 @@ async fn tags_are_added_changed_and_deleted_one_by_one() {
     add("b:c", "2").await.expect(204);
     // A repeat, as after a lost answer, adds nothing.
     add("a", "1").await.expect(204);
-    assert!(add("a", "2").await.refused(400).contains("has the tag \"a\" already, as \"1\""));
+    assert!(add("a", "2").await.refused(400).contains("already has the tag \"a\" with the value \"1\""));
     assert_eq!(tags().await, json!({ "a": "1", "b:c": "2" }));
     app.patch(&one("a"), &json!({ "name": "a", "value": "3" })).send().await.expect(204);
     app.patch(&one("none"), &json!({ "value": "3" })).send().await.refused(404);

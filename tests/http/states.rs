@@ -972,12 +972,12 @@ async fn a_deleted_name_is_reserved_while_its_state_can_be_undeleted() {
         for path in [&path, &old] {
             app.get(path).send().await.refused(410);
             let words = app.post(path, &text(2, &["a"])).send().await.refused(410);
-            assert!(words.contains("nothing of what was sent is lost: it is kept as "), "{words}");
+            assert!(words.contains("nothing that was sent is lost: the server keeps it as "), "{words}");
             assert!(words.contains(&format!("state rejected {ORG}/{renamed}/default")), "{words}");
             app.post(&format!("{path}?ID=run"), &text(3, &["a"])).send().await.refused(410);
             let answer = app.request(verb("LOCK"), path).json(&info("run")).send().await;
             let words = answer.refused(423);
-            assert!(words.contains(&format!("was removed by {USER} at ")), "{words}");
+            assert!(words.contains(&format!("was deleted by {USER} at ")), "{words}");
             // Terraform shows only the ID of a refused lock.
             let shown = answer.expect(423)["ID"].as_str().unwrap().to_owned();
             assert!(shown.contains(&format!("state undelete {ORG}/{renamed}/default")), "{shown}");

@@ -168,7 +168,7 @@ async fn a_fenced_client_learns_how_the_update_ended_and_what_to_do() {
     let words_after = [
         ("succeeded", "the update ended as succeeded at 2026-01-01T00:00:00Z"),
         ("failed", "the update ended as failed at 2026-01-01T00:00:00Z"),
-        ("cancelled", "the update was cancelled by alice at 2026-01-01T00:00:00Z"),
+        ("cancelled", "alice cancelled the update at 2026-01-01T00:00:00Z"),
         ("lease over", "the update's lease ran out at 2026-01-01T00:05:00Z"),
     ];
     for (stand, expected) in words_after {

@@ -69,7 +69,7 @@ async fn a_deleted_users_tokens_end_and_do_not_serve_a_namesake() {
     past_memory(&app);
     other.get("/api/user").token(&laptop).send().await.refused(401);
     let again = users::remove(&app.context, &login("bob")).await.unwrap_err();
-    assert_eq!(again.to_string(), "there is no user bob");
+    assert_eq!(again.to_string(), "user bob not found: check the name");
     let name = TokenName::parse("late").unwrap();
     tokens::create_token(&app.context, &login("bob"), &name, None).await.unwrap_err();
 
@@ -125,13 +125,13 @@ async fn existing_and_missing_things_are_refused_by_name() {
     let words = |error: statewright_shared::services::Error| error.to_string();
     orgs::create(ctx, &org("beta"), &[login(USER)]).await.unwrap();
     let refused = words(orgs::create(ctx, &org("beta"), &[]).await.unwrap_err());
-    assert_eq!(refused, "there is an organization beta already: choose another name");
+    assert_eq!(refused, "organization beta already exists: choose another name");
     let refused = words(orgs::create(ctx, &org("gamma"), &[login("nobody")]).await.unwrap_err());
-    assert_eq!(refused, "there is no user nobody");
+    assert_eq!(refused, "user nobody not found: check the name");
     let refused = words(users::create(ctx, &login(USER), &[], Role::Member).await.unwrap_err());
-    assert_eq!(refused, "there is a user alice already: choose another name");
+    assert_eq!(refused, "user alice already exists: choose another name");
     let refused = words(users::create(ctx, &login("bob"), &[org("gamma")], Role::Member).await.unwrap_err());
-    assert_eq!(refused, "organization gamma not found");
+    assert_eq!(refused, "organization gamma not found: check its name, and that your user is a member");
     let refused = words(users::create(ctx, &login("operator"), &[], Role::Member).await.unwrap_err());
     assert!(refused.contains("choose another name"), "{refused}");
     // A refused command changed nothing.

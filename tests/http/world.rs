@@ -331,5 +331,6 @@ pub(crate) fn refusal(status: u16, body: &[u8]) -> String {
     let body: Value = serde_json::from_slice(body)
         .unwrap_or_else(|error| panic!("{status} without JSON ({error}): {}", String::from_utf8_lossy(body)));
     assert_eq!(body["code"], Value::from(status), "{body}");
+    assert!(body.get("ID").is_some() || body["reason"].is_string(), "{body}");
     body["message"].as_str().unwrap_or_else(|| panic!("no message: {body}")).to_owned()
 }

@@ -50,7 +50,7 @@ async fn a_password_is_read_from_stdin_and_removed_again() {
     assert_eq!(status(&app, PASSWORD).await, 401);
     for short in ["", "\n", "too short\n", "\ncorrect horse battery\n"] {
         let words = set(&app, short).await.unwrap_err();
-        assert_eq!(words, "error: a password has at least 12 characters\n", "{short:?}");
+        assert_eq!(words, "error: the password is too short: use at least 12 characters\n", "{short:?}");
     }
     assert!(!has_password(&app).await);
     let words = set(&app, &format!("{PASSWORD}\r\nand more\n")).await.unwrap();
@@ -71,7 +71,7 @@ async fn a_password_is_read_from_stdin_and_removed_again() {
     for arguments in [&["user", "password", "nobody", "--remove"][..], &["user", "password", "nobody"]] {
         let output = run_with(app.folder(), arguments, "correct horse battery\n").await;
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
-        assert!(output.stderr.starts_with("error: there is no user nobody"), "{}", output.stderr);
+        assert!(output.stderr.starts_with("error: user nobody not found"), "{}", output.stderr);
     }
 }
 
@@ -119,9 +119,9 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     assert_eq!(made["certificate"], fingerprint.as_str());
     assert!(made["token"].is_null());
     let words = refused(data, 1, &create).await;
-    assert!(words.contains("user bob has a token named laptop already"), "{words}");
+    assert!(words.contains("user bob already has a token named laptop"), "{words}");
     let words = refused(data, 1, &["token", "create", "other", "--certificate", file, "--user", "bob"]).await;
-    assert!(words.contains("this certificate is that of another token already"), "{words}");
+    assert!(words.contains("this certificate already belongs to another token"), "{words}");
 
     told(data, &["token", "create", "ci", "--user", "bob"]).await;
     let listed = told(data, &["token", "list", "--user", "bob"]).await;

@@ -33,7 +33,10 @@ async fn a_colleague_gets_in_and_out_again() {
     app.get("/api/user").token(token.trim()).send().await.refused(401);
     assert_eq!(names(&told(folder, &["user", "list"]).await), [USER]);
     let words = refused(folder, 1, &["user", "remove", "bob", "--yes"]).await;
-    assert_eq!(words, "error: there is no user bob\n  `statewright user list` lists the users\n");
+    assert_eq!(
+        words,
+        "error: user bob not found: check the name\n  `statewright user list` lists the users\n"
+    );
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ async fn an_update_is_cancelled_by_another_member_only() {
 
         up.resume();
         let stopped = up.wait().await.assert_failure();
-        assert_says(&stopped, &["the update was cancelled by bob at", "run the command again"]);
+        assert_says(&stopped, &["bob cancelled the update at", "run the command again"]);
         assert_eq!(state(&app, project).await, after);
         member.run(UP.into_iter().chain(["--stack", "acme/dev"])).await.assert_success();
         assert_eq!(history(&cli).await, ["update succeeded", "update failed"]);

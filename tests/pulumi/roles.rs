@@ -33,7 +33,7 @@ async fn a_token_that_may_plan_previews_and_does_not_update() {
     let shown = ci.run(["config", "get", "password"]).await.assert_success();
     assert_eq!(shown.stdout, "hunter2\n");
 
-    let needs = "an update that is no preview needs the role apply in acme";
+    let needs = "an update other than a preview needs the role apply in acme";
     let way = "statewright token create NAME --user alice --may apply";
     for arguments in [
         &["up", "--yes"][..],

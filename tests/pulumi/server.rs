@@ -329,7 +329,7 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
     up.wait().await.assert_success();
 
     let again = refused(&folder, &["token", "create", "ci"]).await;
-    assert!(again.contains("has a token named ci already"), "{again}");
+    assert!(again.contains("already has a token named ci"), "{again}");
     let unused = told(&folder, &["token", "create", "unused"]).await;
     let listed = told(&folder, &["token", "list"]).await;
     assert!(!listed.contains(made.trim()) && !listed.contains(unused.trim()), "{listed}");

@@ -18,7 +18,8 @@ use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::environments::lookup::RevisionRef;
 use statewright_shared::services::environments::{self, Preserve};
-use statewright_shared::services::environments::{open as opening, revisions, tags};
+use statewright_shared::services::environments::{revisions, session as opening, tags};
+use statewright_shared::services::error::{EnvironmentError, StackError};
 use statewright_shared::services::stacks::{self, NewStack};
 
 use super::world::World;
@@ -188,12 +189,12 @@ impl Scene {
 fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
     match step {
         Step::Create | Step::Tag | Step::Name | Step::Clone | Step::CloneAll => {
-            matches!(error, Error::EnvironmentExists(_))
+            matches!(error, Error::Environment(EnvironmentError::Exists(_)))
         }
         Step::Remove | Step::Restore => {
-            matches!(error, Error::NoEnvironment(_) | Error::EnvironmentExists(_))
+            matches!(error, Error::Environment(EnvironmentError::NotFound(_) | EnvironmentError::Exists(_)))
         }
-        Step::NewStack => matches!(error, Error::StackExists(_)),
+        Step::NewStack => matches!(error, Error::Stack(StackError::Exists(_))),
         Step::Write(_) | Step::Retract | Step::Open | Step::Configure => false,
     }
 }

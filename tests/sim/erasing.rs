@@ -189,7 +189,7 @@ async fn a_stack_is_undeleted_whole_or_not_at_all_during_erasure() {
                     scene.finish().await;
                 }
                 Err(error) => {
-                    assert!(error.to_string().contains("no removed stack"), "{error:?}");
+                    assert!(error.to_string().contains("no deleted stack"), "{error:?}");
                     gone += 1;
                     sweep_all(&ctx).await;
                     let items = end(&scene).0;

@@ -15,6 +15,7 @@ use futures::FutureExt;
 use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::Outcome;
+use statewright_shared::services::error::{AccessError, IdentityError, StackError, UpdateError};
 use statewright_shared::services::maintenance::sweep::sweep;
 use statewright_shared::services::store::compression::gzip;
 use statewright_shared::services::store::stack_lookup;
@@ -93,15 +94,17 @@ async fn calls(case: &Case, is_warm: bool) -> u64 {
 /// The answer to a client whose request was done already.
 fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
     match step {
-        Step::CreateStack => matches!(error, Error::StackExists(_)),
-        Step::CreateAndStart | Step::Begin | Step::BeginWhole => matches!(error, Error::Held(_)),
-        Step::Remove => matches!(error, Error::NoStack(_)),
-        Step::BringBack => matches!(error, Error::Invalid(text) if text.contains("no removed stack")),
-        Step::RevokeToken => matches!(error, Error::Invalid(text) if text.contains("has no token named")),
-        Step::CreateToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
-        Step::CreateUser => matches!(error, Error::Invalid(text) if text.contains("there is a user bob")),
-        Step::CreateUserToken => matches!(error, Error::Invalid(text) if text.contains("has a token named")),
-        Step::RemoveUser => matches!(error, Error::NoUser(_)),
+        Step::CreateStack => matches!(error, Error::Stack(StackError::Exists(_))),
+        Step::CreateAndStart | Step::Begin | Step::BeginWhole => {
+            matches!(error, Error::Update(UpdateError::Held(_)))
+        }
+        Step::Remove => matches!(error, Error::Stack(StackError::NotFound(_))),
+        Step::BringBack => matches!(error, Error::Stack(StackError::NoneDeleted(_))),
+        Step::RevokeToken => matches!(error, Error::Identity(IdentityError::NoToken { .. })),
+        Step::CreateToken => matches!(error, Error::Identity(IdentityError::TokenExists { .. })),
+        Step::CreateUser => matches!(error, Error::Identity(IdentityError::UserExists(_))),
+        Step::CreateUserToken => matches!(error, Error::Identity(IdentityError::TokenExists { .. })),
+        Step::RemoveUser => matches!(error, Error::Access(AccessError::NoUser(_))),
         Step::Append(_)
         | Step::Checkpoint(_)
         | Step::Save(_)
@@ -285,7 +288,7 @@ async fn a_preview_holds_no_lock_and_expires_by_itself() {
     scene.put_caller().await;
     updates::renew(&process, &scene.address, &claims, 300).await.unwrap();
     let saved = log::append_entries(&process, &claims, gzip(batch(5).to_string().as_bytes())).await;
-    assert!(matches!(saved, Err(Error::Fenced(_))), "{saved:?}");
+    assert!(matches!(saved, Err(Error::Update(UpdateError::Fenced(_)))), "{saved:?}");
     for _ in 0..2 {
         updates::complete(&process, &claims, Outcome::Succeeded).await.unwrap();
     }
@@ -324,7 +327,7 @@ async fn an_update_stays_open_until_its_recorded_lease_ends() {
     append(11).await.unwrap();
     scene.world.clock.advance(Duration::from_nanos(1));
     let late = append(12).await;
-    assert!(matches!(late, Err(Error::Fenced(_))), "{late:?}");
+    assert!(matches!(late, Err(Error::Update(UpdateError::Fenced(_)))), "{late:?}");
     scene.act(&process, Step::Meet).await.unwrap();
     assert_eq!(scene.published(&process).await, BTreeSet::from([1, 2, 3, 10, 11]));
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::layout::StackVersion;
+use statewright_shared::services::error::UpdateError;
 use statewright_shared::services::{Error, stacks};
 use statewright_tests::aws::{Gateway, StandIn};
 use tokio::sync::{Notify, watch};
@@ -107,7 +108,7 @@ impl Fleet {
         for number in from..from + 4 {
             match self.send(client, Step::Append(number)).await {
                 Ok(()) => {}
-                Err(Error::Fenced(_)) => return,
+                Err(Error::Update(UpdateError::Fenced(_))) => return,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -117,7 +118,7 @@ impl Fleet {
         for _ in 0..4 {
             match self.send(client, Step::Renew).await {
                 Ok(()) => {}
-                Err(Error::Fenced(_)) => return,
+                Err(Error::Update(UpdateError::Fenced(_))) => return,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -132,7 +133,11 @@ impl Fleet {
         }
         match self.send(client, step).await {
             Ok(())
-            | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => {}
+            | Err(
+                Error::Update(UpdateError::Fenced(_))
+                | Error::Update(UpdateError::NotNow(NotNow::Over { .. }))
+                | Error::Update(UpdateError::NothingToCancel { .. }),
+            ) => {}
             Err(other) => panic!("{step:?}: {other:?}"),
         }
     }

@@ -11,6 +11,7 @@ use proptest::test_runner::Config;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow, Outcome};
 use statewright_shared::ports::Timestamp;
+use statewright_shared::services::error::{StackError, UpdateError};
 use statewright_shared::services::stacks::history;
 use statewright_shared::services::store::compression::gunzip;
 use statewright_shared::services::updates::log;
@@ -192,13 +193,15 @@ impl Model {
 fn told(result: Result<(), Error>) -> Told {
     match result {
         Ok(()) => Told::Done,
-        Err(Error::StackExists(_)) => Told::Exists,
-        Err(Error::NoStack(_)) => Told::Missing,
-        Err(Error::NoUpdate { .. }) => Told::NoUpdate,
-        Err(Error::StackHasResources) => Told::HasResources,
-        Err(Error::Held(_)) => Told::Held,
-        Err(Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => Told::Over,
-        Err(Error::Fenced(_)) => Told::Fenced,
+        Err(Error::Stack(StackError::Exists(_))) => Told::Exists,
+        Err(Error::Stack(StackError::NotFound(_))) => Told::Missing,
+        Err(Error::Update(UpdateError::NotFound { .. })) => Told::NoUpdate,
+        Err(Error::Stack(StackError::HasResources)) => Told::HasResources,
+        Err(Error::Update(UpdateError::Held(_))) => Told::Held,
+        Err(Error::Update(
+            UpdateError::NotNow(NotNow::Over { .. }) | UpdateError::NothingToCancel { .. },
+        )) => Told::Over,
+        Err(Error::Update(UpdateError::Fenced(_))) => Told::Fenced,
         Err(other) => panic!("{other:?}"),
     }
 }
@@ -249,7 +252,7 @@ async fn compare(scene: &Scene, ctx: &Context, model: &mut Model, place: &str) {
     model.look(scene.world.now());
     let view = stacks::get(ctx, &scene.caller, &scene.address).await;
     let Some(stack) = &model.stack else {
-        assert!(matches!(view, Err(Error::NoStack(_))), "{place}: {view:?}");
+        assert!(matches!(view, Err(Error::Stack(StackError::NotFound(_)))), "{place}: {view:?}");
         return;
     };
     let view = view.unwrap();
@@ -269,7 +272,7 @@ async fn compare(scene: &Scene, ctx: &Context, model: &mut Model, place: &str) {
         && let Some(claims) = scene.claims()
     {
         let late = log::append_entries(ctx, &claims, bytes::Bytes::new()).await;
-        assert!(matches!(late, Err(Error::Fenced(_))), "{place}: {late:?}");
+        assert!(matches!(late, Err(Error::Update(UpdateError::Fenced(_)))), "{place}: {late:?}");
     }
     scene.check().await;
 }

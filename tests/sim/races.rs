@@ -14,6 +14,7 @@ use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::error::{StackError, UpdateError};
 use statewright_shared::services::identity::{bootstrap, tokens};
 use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
@@ -71,7 +72,7 @@ async fn append_until_fenced(ring: Arc<Ring>, process: usize, from: u64) {
         ring.dice.pause(12).await;
         match ring.scene.act(&ring.processes[process], Step::Append(number)).await {
             Ok(()) | Err(Error::Contended(_)) => {}
-            Err(Error::Fenced(_)) => return,
+            Err(Error::Update(UpdateError::Fenced(_))) => return,
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -82,7 +83,7 @@ async fn renew_until_fenced(ring: Arc<Ring>, process: usize) {
         ring.dice.pause(20).await;
         match ring.scene.act(&ring.processes[process], Step::Renew).await {
             Ok(()) => {}
-            Err(Error::Fenced(_)) => return,
+            Err(Error::Update(UpdateError::Fenced(_))) => return,
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -95,7 +96,11 @@ async fn end(ring: Arc<Ring>, process: usize, step: Step) {
     }
     match ring.scene.act(&ring.processes[process], step).await {
         Ok(())
-        | Err(Error::Fenced(_) | Error::NotNow(NotNow::Over { .. }) | Error::NothingToCancel { .. }) => {}
+        | Err(Error::Update(
+            UpdateError::Fenced(_)
+            | UpdateError::NotNow(NotNow::Over { .. })
+            | UpdateError::NothingToCancel { .. },
+        )) => {}
         Err(other) => panic!("{step:?}: {other:?}"),
     }
 }
@@ -148,7 +153,7 @@ async fn begin_at_once(ring: Ring) {
     assert_eq!(winners.len(), 1, "I1: one wins");
     for loser in begun.iter().filter_map(|begun| begun.as_ref().err()) {
         match loser {
-            Error::Held(holder) => {
+            Error::Update(UpdateError::Held(holder)) => {
                 assert_eq!(holder.update, winners[0].started.update, "I1: the loser gets the holder")
             }
             other => panic!("{other:?}"),
@@ -191,7 +196,8 @@ async fn make_at_once(ring: Ring) {
         stacks::create(other, caller, address, new())
     );
     let id = match created {
-        (Ok(id), Err(Error::StackExists(_))) | (Err(Error::StackExists(_)), Ok(id)) => id,
+        (Ok(id), Err(Error::Stack(StackError::Exists(_))))
+        | (Err(Error::Stack(StackError::Exists(_))), Ok(id)) => id,
         both => panic!("{both:?}"),
     };
 
@@ -248,7 +254,8 @@ async fn remove_and_begin_at_once(ring: Ring) {
     };
     let (removed, begun) = futures::join!(scene.act(other, Step::Remove), begin);
     match (&removed, &begun) {
-        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::Held(_)), Ok(())) => {}
+        (Ok(()), Err(Error::Stack(StackError::NotFound(_))))
+        | (Err(Error::Update(UpdateError::Held(_))), Ok(())) => {}
         both => panic!("a stack is either removed or updated: {both:?}"),
     }
     scene.check().await;
@@ -265,7 +272,8 @@ async fn rename_and_begin_at_once(ring: Ring) {
         scene.act(one, Step::Begin).await
     };
     match futures::join!(scene.leave(other), begin) {
-        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::Held(_)), Ok(())) => {}
+        (Ok(()), Err(Error::Stack(StackError::NotFound(_))))
+        | (Err(Error::Update(UpdateError::Held(_))), Ok(())) => {}
         both => panic!("a stack is either renamed or updated: {both:?}"),
     }
     scene.check().await;
@@ -287,7 +295,7 @@ async fn rename_and_tag_at_once(ring: Ring) {
     let view = stacks::get(one, &scene.caller, &scene.away).await.unwrap();
     match tagged {
         Ok(()) => assert_eq!(view.tags, tags, "tags move along"),
-        Err(Error::NoStack(_)) => assert_eq!(view.tags, BTreeMap::new()),
+        Err(Error::Stack(StackError::NotFound(_))) => assert_eq!(view.tags, BTreeMap::new()),
         Err(other) => panic!("{other:?}"),
     }
     scene.check().await;
@@ -322,7 +330,8 @@ async fn rename_and_remove_at_once(ring: Ring) {
         scene.act(one, Step::Remove).await
     };
     match futures::join!(scene.leave(other), remove) {
-        (Ok(()), Err(Error::NoStack(_))) | (Err(Error::NoStack(_)), Ok(())) => {}
+        (Ok(()), Err(Error::Stack(StackError::NotFound(_))))
+        | (Err(Error::Stack(StackError::NotFound(_))), Ok(())) => {}
         both => panic!("a stack is either renamed or removed: {both:?}"),
     }
     scene.check().await;

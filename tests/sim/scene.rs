@@ -14,6 +14,7 @@ use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::{Record as _, StackEntry, StackHead, Token, TokenEntry, UpdateDetail, User};
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::error::{StackError, UpdateError};
 use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
 use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
@@ -398,7 +399,7 @@ impl Scene {
         }
         if let Some(token) = revoked {
             let shown = tokens::authenticate(ctx, &token).await;
-            assert!(matches!(shown, Err(Error::Unauthenticated(_))), "{shown:?}");
+            assert!(matches!(shown, Err(Error::Access(_))), "{shown:?}");
         }
     }
 
@@ -425,7 +426,7 @@ impl Scene {
         for process in [ctx, &self.world.process("newer")] {
             for body in [batch(900), batch(901)] {
                 let refused = log::append_entries(process, &claims, gzip(body.to_string().as_bytes())).await;
-                assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
+                assert!(matches!(refused, Err(Error::Update(UpdateError::Fenced(_)))), "I4: {refused:?}");
             }
             let body = json!({"untypedDeployment": self.whole_with(900), "sequenceNumber": 900}).to_string();
             let refused = updates::checkpoints::save(
@@ -436,9 +437,9 @@ impl Scene {
                 gzip(body.as_bytes()),
             )
             .await;
-            assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
+            assert!(matches!(refused, Err(Error::Update(UpdateError::Fenced(_)))), "I4: {refused:?}");
             let refused = updates::renew(process, &self.address, &claims, 300).await;
-            assert!(matches!(refused, Err(Error::Fenced(_))), "I4: {refused:?}");
+            assert!(matches!(refused, Err(Error::Update(UpdateError::Fenced(_)))), "I4: {refused:?}");
         }
     }
 
@@ -451,11 +452,14 @@ impl Scene {
         if may_be_away {
             match self.come_back(ctx).await {
                 // The stack never existed, or is gone.
-                Ok(()) | Err(Error::NoStack(_)) => {}
+                Ok(()) | Err(Error::Stack(StackError::NotFound(_))) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }
-        if matches!(stack_lookup::locate(ctx, &self.caller, &self.address).await, Err(Error::NoStack(_))) {
+        if matches!(
+            stack_lookup::locate(ctx, &self.caller, &self.address).await,
+            Err(Error::Stack(StackError::NotFound(_)))
+        ) {
             self.forget_state();
             self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
         }

@@ -21,6 +21,7 @@ use statewright_shared::layout::{
 use statewright_shared::ports::{BlobKey, Blobs as _, Timestamp};
 use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
+use statewright_shared::services::error::StateError;
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::states::dependencies::{Filter, Named, NewEdge};
 use statewright_shared::services::states::label_policy;
@@ -136,7 +137,7 @@ impl Scene {
             }
             Step::Reject => {
                 match states::writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
-                    Err(Error::StateRefused { .. }) => {}
+                    Err(Error::State(StateError::WriteRefused { .. })) => {}
                     Err(error) => return Err(error),
                     Ok(written) => panic!("it was accepted: {written:?}"),
                 }
@@ -295,7 +296,11 @@ impl Scene {
 
 /// The answers to a request that was done already.
 fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
-    matches!((step, error), (Step::Remove, Error::NoState(_)) | (Step::Disconnect, Error::NoEdge(_)))
+    matches!(
+        (step, error),
+        (Step::Remove, Error::State(StateError::NotFound(_)))
+            | (Step::Disconnect, Error::State(StateError::NoDependency(_)))
+    )
 }
 
 async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
@@ -416,7 +421,7 @@ async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
             loop {
                 match states::locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {
                     Ok(_) => break,
-                    Err(Error::StateLocked(_)) => dice.pause(8).await,
+                    Err(Error::State(StateError::Locked(_))) => dice.pause(8).await,
                     Err(error) => panic!("{error:?}"),
                 }
             }
@@ -458,7 +463,7 @@ async fn two_edges_at_once_make_no_cycle() {
             (Err(refused), Ok(_)) => refused,
             both => panic!("seed {seed}: {both:?}"),
         };
-        assert!(matches!(refused, Error::EdgeRefused(words) if words.contains("cycle")), "{refused:?}");
+        assert!(matches!(refused, Error::State(StateError::Cycle(_))), "{refused:?}");
         assert_eq!(scene.edges().await.len(), 1);
     }
     assert!((1..40).contains(&firsts), "either may be first: {firsts}");
@@ -480,7 +485,7 @@ async fn erasing_a_state_deletes_its_edges() {
         removed.unwrap();
         match connected {
             Ok(()) => added += 1,
-            Err(error) => assert!(matches!(error, Error::NoState(_)), "{error:?}"),
+            Err(error) => assert!(matches!(error, Error::State(StateError::NotFound(_))), "{error:?}"),
         }
         let ctx = scene.world.process("sweeper");
         scene.world.clock.advance(ctx.settings.retention.removed_stacks + Duration::from_secs(60));

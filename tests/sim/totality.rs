@@ -14,6 +14,7 @@ use statewright_shared::domain::update::Outcome;
 use statewright_shared::journal::parse_batch;
 use statewright_shared::layout::StackVersion;
 use statewright_shared::limits::SKIPPED_NAMED_MAX;
+use statewright_shared::services::error::UpdateError;
 use statewright_shared::services::store::compression::{gunzip, gzip};
 use statewright_shared::services::updates;
 use statewright_shared::services::updates::checkpoints::Kind;
@@ -339,7 +340,7 @@ async fn save(process: &Context, claims: &Claims, last: &mut Option<(u64, String
             saved.unwrap();
             *last = Some((sequence, text));
         }
-        _ => assert!(matches!(saved, Err(Error::NoFit(_))), "{saved:?}"),
+        _ => assert!(matches!(saved, Err(Error::Update(UpdateError::NoFit(_)))), "{saved:?}"),
     }
 }
 

@@ -636,6 +636,10 @@ impl Call<'_> {
             let wrong = document::differences(method.as_str(), &path, status, &answer.bytes);
             assert!(wrong.is_empty(), "{method} {path}: {wrong:#?} in {}", answer.text());
         }
+        if answer.status.as_u16() >= 400 && method != Method::HEAD {
+            let wrong = document::refusal_differences(answer.status.as_u16(), &answer.bytes);
+            assert!(wrong.is_empty(), "{method} {path}: {wrong:#?} of {}", answer.text());
+        }
         answer
     }
 }

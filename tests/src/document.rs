@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 use statewright_shared::api::openapi;
 use statewright_shared::api::routes::{ROUTES, Route};
+use statewright_shared::wire::Reason;
 
 /// The document.
 pub fn document() -> &'static Value {
@@ -40,6 +41,35 @@ pub fn differences(method: &str, path: &str, status: u16, body: &[u8]) -> Vec<St
         (None, None) if !body.is_empty() => say.push("it has a body".to_owned()),
         (None, _) => {}
     }
+    say
+}
+
+/// What the document says of the body of a refusal, and the body has otherwise. The body of a lock is its client's, and has no reason.
+pub fn refusal_differences(status: u16, body: &[u8]) -> Vec<String> {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return vec!["it is not JSON".to_owned()] };
+    // A gateway before the functions refuses some requests by itself, in words of its own.
+    let gateways = ["Request Entity Too Large", "Internal Server Error", "Service Unavailable"];
+    if gateways.iter().any(|words| body == serde_json::json!({ "message": words })) {
+        return Vec::new();
+    }
+    let mut say = Vec::new();
+    if body["code"] != status {
+        say.push(format!(".code is {}, and the status {status}", body["code"]));
+    }
+    let is_lock = body.get("ID").is_some();
+    let reason = body["reason"].as_str().and_then(Reason::parse);
+    if is_lock != body.get("reason").is_none() || reason.is_some_and(|reason| reason.status() != status) {
+        say.push(format!(".reason does not go with {status}"));
+    }
+    let schema = &document()["components"]["schemas"]["Error"];
+    let Some(members) = body.as_object() else { return vec!["it is not an object".to_owned()] };
+    let known = members.iter().filter(|(name, _)| ["code", "message", "reason"].contains(&name.as_str()));
+    compare_members(
+        schema,
+        &known.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        "",
+        &mut say,
+    );
     say
 }
 

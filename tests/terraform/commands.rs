@@ -199,7 +199,7 @@ async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
     assert!(asked.stderr.contains("--yes") && asked.stderr.contains("alice"), "{asked}");
     let other = ["state", "unlock", "--reason", "done", "--id", "another"];
     let other = cli.statewright(other).await.assert_failure();
-    assert!(other.stderr.contains("the lock is another one by now"), "{other}");
+    assert!(other.stderr.contains("another lock holds the state now"), "{other}");
     assert_eq!(shown(&app).await["lock"]["ID"], id);
     cli.statewright(["state", "unlock", "--reason", "we are done", "--id", id]).await.assert_success();
     let details: Vec<Value> = app.take_audit().iter().map(|record| record["detail"].clone()).collect();
@@ -414,7 +414,7 @@ async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) 
         let refused = cli.run(command).await.assert_failure();
         let said = refused.stderr.replace(['│', '╷', '╵'], " ");
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("was removed by alice") && said.contains("undelete"), "{refused}");
+        assert!(said.contains("was deleted by alice") && said.contains("undelete"), "{refused}");
     }
     cli.run(["plan", "-lock=false"]).await.assert_failure();
     other.statewright(["state", "undelete", "web"]).await.assert_success();

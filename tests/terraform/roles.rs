@@ -48,8 +48,8 @@ async fn a_token_that_may_plan_plans_and_does_not_apply(client: Client) {
         let refused = ci.run(arguments).await.assert_failure();
         let words = said(&refused);
         for expected in [
-            "a lock for what may write needs the role apply in acme",
-            "the token \"plan\" of alice has at most plan",
+            "a lock for a run that may write needs the role apply in acme",
+            "the token \"plan\" of alice allows at most plan",
             "statewright token create NAME --user alice --may apply",
         ] {
             assert!(words.contains(expected), "{expected:?} is not in {refused}");
@@ -126,7 +126,7 @@ async fn a_state_that_is_not_there_is_not_made_by_a_plan(client: Client) {
     let plan = app.scoped_token(Role::Plan).await;
     let ci = with_token(&app, client, &plan, ONE).await;
     let refused = ci.run(["plan"]).await.assert_failure();
-    assert!(said(&refused).contains("a state that is not there yet needs the role apply"), "{refused}");
+    assert!(said(&refused).contains("creating a state needs the role apply"), "{refused}");
     let listed = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
     assert_eq!(listed["states"], json!([]));
 }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use statewright_shared::api::{ClientCertificate, Gateway, Peer, RequestId};
+use statewright_shared::wire::Reason;
 
 /// The size limit of a URL, in bytes. Source: the crate `http`, which counts them in 16 bits, less a reserve
 /// for what precedes the path.
@@ -131,7 +132,7 @@ fn drop_unreadable_headers(event: &mut Value) {
 
 /// The response to an invalid request, in the form of every gateway.
 pub(crate) fn refusal() -> Value {
-    let body = json!({ "code": 400, "message": "Bad Request: this request cannot be read" });
+    let body = json!({ "code": 400, "message": "Bad Request: this request cannot be read", "reason": Reason::InvalidRequest });
     json!({
         "statusCode": 400,
         "headers": { "content-type": "application/json" },

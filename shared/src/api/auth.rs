@@ -26,6 +26,7 @@ use super::route::{Auth, Route};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
+use crate::services::error::AccessError;
 use crate::services::identity::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
 use crate::services::identity::{passwords, tokens};
 use crate::services::states::StateRef;
@@ -106,9 +107,7 @@ async fn admit(
     Ok(match route.auth {
         Auth::Nobody => None,
         Auth::Token => {
-            let token = credentials(parts, "token").ok_or(Error::Unauthenticated(
-                "no access token was sent; log in with `pulumi login` and a token of this server",
-            ))?;
+            let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
             let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
             context.asked_by(requester.clone());
@@ -141,9 +140,7 @@ async fn admit(
             Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
         Auth::UpdateToken => {
-            let token = credentials(parts, "update-token")
-                .ok_or(Error::Unauthenticated("no update token was sent; only a running update may do this"))?
-                .to_owned();
+            let token = credentials(parts, "update-token").ok_or(AccessError::NoUpdateToken)?.to_owned();
             let path = UpdatePath::from_request_parts(parts, app).await?;
             let address = stack_lookup::address(&path.stack.org, &path.stack.project, &path.stack.stack)?;
             let claims = updates::tokens::verify(app, &token, &path.update).await?;
@@ -191,16 +188,10 @@ enum StateCredentials {
 /// What a client of states shows: Basic credentials, since they are all that Terraform sends, whose password is an access token
 /// or the user's own; a token as a bearer, or as Pulumi's CLI sends one; and without all of these the connection's certificate.
 fn state_credentials(parts: &Parts) -> Result<StateCredentials, Error> {
-    let missing = || {
-        Error::Unauthenticated(
-            "no access token was sent; send one of this server as the password, with any username",
-        )
-    };
+    let missing = || Error::Access(AccessError::NoStateToken);
     if let Some(encoded) = credentials(parts, "basic") {
         if is_of_a_page(parts) {
-            return Err(Error::Unauthenticated(
-                "a page in a browser sent this, and a browser adds a username and a password by itself: send the token as a bearer",
-            ));
+            return Err(AccessError::FromWebPage.into());
         }
         return basic(encoded).ok_or_else(missing);
     }

@@ -22,6 +22,7 @@ use super::error::Failure;
 use super::gateway::Gateway;
 use crate::account::{self, Full};
 use crate::services::Error;
+use crate::services::error::InvalidInput;
 use crate::services::store::compression::{gzip, length_said};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
@@ -60,8 +61,7 @@ impl Body {
 
     /// The text, whatever it means.
     pub(super) fn text(&self) -> Result<&str, Error> {
-        std::str::from_utf8(&self.text)
-            .map_err(|error| Error::Invalid(format!("the request body is not UTF-8: {error}")))
+        std::str::from_utf8(&self.text).map_err(|error| Error::Invalid(error.into()))
     }
 
     /// As [`parse`](Self::parse), away from the threads that serve where the text is long.
@@ -76,8 +76,7 @@ impl Body {
     /// The text as JSON of a shape.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
         // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
-        serde_json::from_str(self.text()?)
-            .map_err(|error| Error::Invalid(format!("the request body is not what this call takes: {error}")))
+        serde_json::from_str(self.text()?).map_err(|error| Error::Invalid(InvalidInput::BodyShape(error)))
     }
 }
 
@@ -103,8 +102,7 @@ impl FromRequest<App> for Body {
             return inflate(sent, bytes_max, factor).await;
         }
         if said_gzip && !sent.is_empty() {
-            let words = "the request body is said to be compressed, and is no gzip";
-            return Err(Error::Invalid(words.to_owned()).into());
+            return Err(InvalidInput::BodyNotGzip.into());
         }
         account::take(sent.len().saturating_mul(factor - 1)).await.map_err(Error::from)?;
         Ok(Self { text: sent, sent_gzip: None })
@@ -124,9 +122,7 @@ async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<
     let mut pace = Pace::default();
     loop {
         let Some(piece) = pace.next(app, &mut stream).await? else { break };
-        let piece = piece.map_err(|error| {
-            Error::Invalid(format!("the request body could not be read to its end: {error}"))
-        })?;
+        let piece = piece.map_err(|error| InvalidInput::BodyLost(error.to_string()))?;
         bytes += piece.len();
         if bytes > bytes_max {
             return Err(too_large().into());
@@ -158,7 +154,7 @@ fn room_for(bytes: usize) -> Result<Buffer, Error> {
 }
 
 fn longer(_: io::Error) -> Error {
-    Error::Invalid("the request body is longer than was said".to_owned())
+    Error::Invalid(InvalidInput::BodyTooLong)
 }
 
 /// The text of a gzip. Its memory is reserved before it is taken: by the length that the gzip says at its end, and where that is
@@ -233,7 +229,7 @@ impl Inflating {
 }
 
 fn damaged(error: io::Error) -> Error {
-    Error::Invalid(format!("the request body is a damaged gzip: {error}"))
+    Error::Invalid(InvalidInput::BodyDamaged(error))
 }
 
 /// A body that is JSON of a shape.

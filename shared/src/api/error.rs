@@ -1,11 +1,16 @@
-//! The one place that turns a refusal into a status and a body.
+//! The one place that turns a refusal into a status, a reason and a body.
 
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use crate::journal::BatchError;
 use crate::services::Error;
+use crate::services::error::{
+    AccessError, EnvironmentError, Fenced, IdentityError, InvalidInput, StackError, StateError, UpdateError,
+};
+use crate::wire::Reason;
 use crate::wire::environments::DefinitionError;
 use crate::wire::pulumi::ErrorBody;
 use crate::wire::tfstate::LockedBody;
@@ -15,6 +20,10 @@ use crate::wire::tfstate::LockedBody;
 pub enum Failure {
     /// A use case refused.
     Refused(Error),
+    /// Nothing here answers this method and path.
+    NoRoute(String),
+    /// This server does not have what the path is known for.
+    NotSupported(&'static str),
     /// One token's requests are as many at once as may be.
     TooManyRequests(usize),
     /// The body did not come.
@@ -43,71 +52,37 @@ pub(crate) struct CountedAs(pub(crate) &'static str);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let (status, message) = match &self {
-            Self::Refused(error) => describe(error),
-            // The CLI waits for so long as the header says, and a second more, where it may repeat a call at all.
-            Self::TooManyRequests(max) => (
-                StatusCode::TOO_MANY_REQUESTS,
-                format!(
-                    "Too Many Requests: this token has {max} requests under way, and may have no more at once"
-                ),
-            ),
-            Self::Stalled => (
-                StatusCode::REQUEST_TIMEOUT,
-                "Request Timeout: the request's body did not come to its end in time".to_owned(),
-            ),
-            // The CLI halves a batch of journal entries when it reads this status.
-            Self::RequestTooLargeForGateway(max) => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!(
-                    "Request Too Large: this server's gateway lets through {max} bytes. An update fits where the CLI keeps a \
-                     journal, which it sends in small batches; a whole state of this size does not: serve the same store from \
-                     a container for it (see the README of Statewright, \"Large states\")"
-                ),
-            ),
-            Self::AnswerTooLong(max) => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!(
-                    "Request Too Large: the answer is longer than the {max} bytes that this server's gateway lets through; \
-                     serve the same store from a container for it (see the README of Statewright, \"Large states\")"
-                ),
-            ),
-            Self::NotReady(part) => {
-                (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {part} is not ready"))
-            }
-        };
+        let (status, reason) = self.kind();
+        let message = format!("{}: {}", phrase(status), self.text());
         let mut response = match &self {
             // A client shows its user who holds the lock.
-            Self::Refused(Error::StateLocked(holder) | Error::NotHolder(holder)) => {
+            Self::Refused(Error::State(StateError::Locked(holder) | StateError::NotHolder(holder))) => {
                 (status, Json(LockedBody::of(holder, status.as_u16(), message))).into_response()
             }
-            // Nobody does, and the words stand where a client shows its user who.
-            Self::Refused(Error::LockNotAllowed(why)) => {
-                (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
-                    .into_response()
-            }
-            Self::Refused(Error::LockOfRemoved(why)) => {
-                (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
-                    .into_response()
-            }
+            // Nobody does, and a client shows its user the text that stands in that place.
+            Self::Refused(Error::State(
+                why @ (StateError::LockNotAllowed(_) | StateError::LockOfDeleted(_)),
+            )) => (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
+                .into_response(),
             // A client shows its user where in the definition it is.
-            Self::Refused(Error::Definition(diagnostics)) => {
+            Self::Refused(Error::Environment(EnvironmentError::Definition(diagnostics))) => {
                 let diagnostics = diagnostics.clone();
-                (status, Json(DefinitionError { code: status.as_u16(), message, diagnostics }))
+                (status, Json(DefinitionError { code: status.as_u16(), message, reason, diagnostics }))
                     .into_response()
             }
-            _ => refusal(status, message),
+            _ => refusal(status, message, reason),
         };
-        let comes_again = match &self {
-            Self::Refused(Error::TooManyFailures(wait)) => Some(wait.as_secs()),
+        // The CLI waits for this long, and a second more, where it may repeat a call at all.
+        let retry_after = match &self {
+            Self::Refused(Error::Access(AccessError::TooManyFailures(wait))) => Some(wait.as_secs()),
             Self::Refused(Error::NoRoom(_)) => Some(2),
             _ => (status == StatusCode::TOO_MANY_REQUESTS).then_some(1),
         };
-        if let Some(seconds) = comes_again {
+        if let Some(seconds) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(reason) = self.counted_as() {
-            response.extensions_mut().insert(CountedAs(reason));
+        if let Some(label) = counted_as(reason) {
+            response.extensions_mut().insert(CountedAs(label));
         }
         if let Self::Refused(error) = &self
             && (status.is_server_error() || matches!(error, Error::MasterKey(_)))
@@ -119,109 +94,297 @@ impl IntoResponse for Failure {
 }
 
 impl Failure {
-    fn counted_as(&self) -> Option<&'static str> {
+    /// The status and the reason.
+    fn kind(&self) -> (StatusCode, Reason) {
+        let reason = match self {
+            // The only status whose body a client of states shows its user.
+            Self::Refused(Error::State(StateError::LockNotAllowed(_))) => {
+                return (StatusCode::LOCKED, Reason::RoleTooLow);
+            }
+            Self::Refused(Error::State(StateError::LockOfDeleted(_))) => {
+                return (StatusCode::LOCKED, Reason::StateDeleted);
+            }
+            Self::Refused(error) => reason(error),
+            Self::NoRoute(_) | Self::NotSupported(_) => Reason::NotSupported,
+            Self::TooManyRequests(_) => Reason::TooManyRequests,
+            Self::Stalled => Reason::RequestTimeout,
+            // The CLI halves a batch of journal entries when it reads this status.
+            Self::RequestTooLargeForGateway(_) | Self::AnswerTooLong(_) => Reason::TooLargeForGateway,
+            Self::NotReady(_) => Reason::NotReady,
+        };
+        let status = StatusCode::from_u16(reason.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, reason)
+    }
+
+    /// What the user reads, after the status.
+    fn text(&self) -> String {
         match self {
-            Self::Refused(Error::Held(_) | Error::StateLocked(_)) => Some("locked"),
-            Self::Refused(
-                Error::Unauthenticated(_) | Error::TooManyFailures(_) | Error::TooManyPasswords,
-            ) => Some("credentials"),
-            Self::Refused(Error::Fenced(_)) => Some("fenced"),
-            Self::Refused(Error::NoRoom(_)) => Some("memory"),
-            Self::Refused(_) | Self::NotReady(_) => None,
-            Self::TooManyRequests(_) => Some("requests"),
-            Self::Stalled => Some("stalled"),
-            Self::RequestTooLargeForGateway(_) | Self::AnswerTooLong(_) => Some("gateway"),
+            Self::Refused(error) => text(error),
+            Self::NoRoute(what) => format!("{what} is not supported by this backend"),
+            Self::NotSupported(what) => format!("{what} is not supported by this backend"),
+            Self::TooManyRequests(max) => {
+                format!("this token has {max} requests under way, which is the most: wait for one to end")
+            }
+            Self::Stalled => "the request's body did not come to its end in time: send it again".to_owned(),
+            Self::RequestTooLargeForGateway(max) => format!(
+                "this server's gateway takes requests of at most {max} bytes. An update fits where the CLI keeps a journal, \
+                 which it sends in small batches. A longer state does not fit: run `statewright serve`, for example in a container, on \
+                 the same store"
+            ),
+            Self::AnswerTooLong(max) => format!(
+                "the answer is longer than the {max} bytes that this server's gateway lets through: run `statewright serve`, \
+                 for example in a container, on the same store"
+            ),
+            Self::NotReady(part) => format!("{part} is not ready: try again"),
         }
     }
 }
 
 /// A refusal with a body that the CLI understands.
-pub(crate) fn refusal(status: StatusCode, message: String) -> Response {
-    (status, Json(ErrorBody { code: status.as_u16(), message })).into_response()
+pub(crate) fn refusal(status: StatusCode, message: String, reason: Reason) -> Response {
+    (status, Json(ErrorBody { code: status.as_u16(), message, reason })).into_response()
 }
 
-fn describe(error: &Error) -> (StatusCode, String) {
+/// The label of the metrics for a reason that is counted by itself.
+fn counted_as(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::StackLocked | Reason::StateLocked => Some("locked"),
+        Reason::Unauthenticated
+        | Reason::TokenExpired
+        | Reason::TooManyWrongPasswords
+        | Reason::PasswordsBusy => Some("credentials"),
+        Reason::UpdateTokenInvalid | Reason::UpdateOver => Some("fenced"),
+        Reason::ServerBusy => Some("memory"),
+        Reason::TooManyRequests => Some("requests"),
+        Reason::RequestTimeout => Some("stalled"),
+        Reason::TooLargeForGateway => Some("gateway"),
+        _ => None,
+    }
+}
+
+/// What a message begins with.
+fn phrase(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "Request Too Large",
+        status => status.canonical_reason().unwrap_or_default(),
+    }
+}
+
+fn reason(error: &Error) -> Reason {
     match error {
-        Error::InvalidName(_) | Error::Invalid(_) | Error::Definition(_) => (StatusCode::BAD_REQUEST, format!("Bad Request: {error}")),
-        // The CLI recognises exactly this text, and then says in its own words what to do.
-        Error::StackHasResources => {
-            (StatusCode::BAD_REQUEST, "Bad Request: Stack still contains resources.".to_owned())
-        }
+        Error::Invalid(error) => reason_of_input(error),
         // The CLI halves a batch of journal entries when it reads this status.
-        Error::TooLarge { .. } | Error::TooMany(_) => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
-        Error::Unauthenticated(_) => (StatusCode::UNAUTHORIZED, format!("Unauthorized: {error}")),
-        Error::TooManyFailures(_) => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
-        Error::TooManyPasswords => (StatusCode::TOO_MANY_REQUESTS, format!("Too Many Requests: {error}")),
-        Error::NoRoom(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
-        Error::NoOrg(_) | Error::NoUser(_)
-        | Error::NoStack(_)
-        | Error::NoStackConfig(_)
-        | Error::NoProject(_)
-        | Error::NoVersion { .. }
-        | Error::Pruned { .. }
-        | Error::NeverUpdated(_)
-        | Error::NoUpdate { .. }
-        | Error::NoTag { .. }
-        | Error::NoState(_)
-        | Error::NoStateVersion { .. }
-        | Error::NoEdge(_)
-        | Error::NoEnvironment(_)
-        | Error::NoRevision { .. }
-        | Error::NoSession(_)
-        | Error::NotSupported(_) => (StatusCode::NOT_FOUND, format!("Not Found: {error}")),
-        // The CLI looks for "already exists" in the first.
-        Error::StackExists(_)
-        | Error::Held(_)
-        | Error::NotYours { .. }
-        | Error::NotNow(_)
-        | Error::NothingToCancel { .. }
-        | Error::NoFit(_) => {
-            (StatusCode::CONFLICT, format!("Conflict: {error}"))
+        Error::TooLarge { .. } => Reason::RequestTooLarge,
+        Error::Access(error) => reason_of_access(error),
+        Error::Identity(IdentityError::TooManyMemberships { .. } | IdentityError::TooManyMembers { .. }) => {
+            Reason::RequestTooLarge
         }
-        Error::StateExists(_) | Error::NotHolder(_) | Error::StateRefused { .. } | Error::StateHasResources(_)
-        | Error::EdgeRefused(_)
-        | Error::EnvironmentExists(_)
-        | Error::EnvironmentMoved(_)
-        | Error::EnvironmentProtected(_)
-        | Error::LabelPolicyMoved { .. } => {
-            (StatusCode::CONFLICT, format!("Conflict: {error}"))
+        // Only the operator's commands meet these.
+        Error::Identity(_) | Error::Maintenance(_) => Reason::InvalidRequest,
+        Error::Stack(error) => reason_of_stack(error),
+        Error::Update(error) => reason_of_update(error),
+        Error::State(error) => reason_of_state(error),
+        Error::Environment(error) => reason_of_environment(error),
+        Error::Contended(_) => Reason::Contended,
+        Error::NoRoom(_) => Reason::ServerBusy,
+        // A client tries this again for some seconds, as every 5xx, and then shows the text.
+        Error::Port(error) if error.has_no_room() => Reason::DiskFull,
+        Error::Port(_) => Reason::StoreUnavailable,
+        // A client would repeat a 5xx for seven seconds, and change nothing.
+        Error::MasterKey(_) => Reason::MasterKeyUnavailable,
+        Error::Broken(_) => Reason::StoredDataDamaged,
+        Error::TooNew(_) => Reason::StoredDataTooNew,
+    }
+}
+
+fn reason_of_input(error: &InvalidInput) -> Reason {
+    match error {
+        InvalidInput::Name(_) => Reason::InvalidName,
+        InvalidInput::Batch(BatchError::TooManyEntries) => Reason::RequestTooLarge,
+        InvalidInput::Batch(_) | InvalidInput::Deployment(_) => Reason::InvalidDeployment,
+        InvalidInput::State(_) => Reason::InvalidState,
+        InvalidInput::Base64(_) | InvalidInput::ForeignCiphertext(_) => Reason::InvalidCiphertext,
+        InvalidInput::TooManySecrets { .. }
+        | InvalidInput::TooManyLabels { .. }
+        | InvalidInput::TooLongToEncrypt
+        | InvalidInput::TooManyDataKeys(_) => Reason::LimitExceeded,
+        InvalidInput::Lock(_)
+        | InvalidInput::Label(_)
+        | InvalidInput::Filter(_)
+        | InvalidInput::LabelPolicy(_)
+        | InvalidInput::Schema { .. }
+        | InvalidInput::Path(_)
+        | InvalidInput::BodyNotText(_)
+        | InvalidInput::BodyShape(_)
+        | InvalidInput::BodyNotGzip
+        | InvalidInput::BodyDamaged(_)
+        | InvalidInput::BodyLost(_)
+        | InvalidInput::BodyTooLong
+        | InvalidInput::BodyChanged
+        | InvalidInput::ContinuationToken
+        | InvalidInput::Number { .. }
+        | InvalidInput::Version
+        | InvalidInput::StateVersion
+        | InvalidInput::StateId
+        | InvalidInput::StateName
+        | InvalidInput::StateWithoutProject
+        | InvalidInput::Duration
+        | InvalidInput::EnvironmentOverrides
+        | InvalidInput::PropertyPath(_)
+        | InvalidInput::Direction
+        | InvalidInput::EventType { .. }
+        | InvalidInput::LabelPair
+        | InvalidInput::Unsupported(_)
+        | InvalidInput::UpdateKind
+        | InvalidInput::UpdateResult(_) => Reason::InvalidRequest,
+    }
+}
+
+fn reason_of_access(error: &AccessError) -> Reason {
+    match error {
+        AccessError::NoToken
+        | AccessError::NoStateToken
+        | AccessError::NoUpdateToken
+        | AccessError::FromWebPage
+        | AccessError::UnknownToken
+        | AccessError::UnknownCertificate
+        | AccessError::WrongPassword => Reason::Unauthenticated,
+        AccessError::TokenExpired
+        | AccessError::TokenExpiredWithoutLock
+        | AccessError::CertificateExpired => Reason::TokenExpired,
+        AccessError::TooManyFailures(_) => Reason::TooManyWrongPasswords,
+        AccessError::TooManyPasswords => Reason::PasswordsBusy,
+        AccessError::NotAllowed(_) => Reason::RoleTooLow,
+        AccessError::NoOrg(_) => Reason::OrganizationNotFound,
+        AccessError::NoUser(_) => Reason::UserNotFound,
+    }
+}
+
+fn reason_of_stack(error: &StackError) -> Reason {
+    match error {
+        StackError::NotFound(_) => Reason::StackNotFound,
+        StackError::NoConfig(_) => Reason::StackConfigNotFound,
+        StackError::NoProject { .. } => Reason::ProjectNotFound,
+        StackError::NoVersion { .. } | StackError::NeverUpdated(_) => Reason::StackVersionNotFound,
+        StackError::Pruned { .. } => Reason::StackVersionErased,
+        StackError::NoTag { .. } => Reason::TagNotFound,
+        // The CLI looks for "already exists" in the text.
+        StackError::Exists(_) => Reason::StackExists,
+        StackError::HasResources => Reason::StackHasResources,
+        // Only the operator's commands meet the first two.
+        StackError::NoneDeleted(_) | StackError::SeveralDeleted { .. } | StackError::TagExists { .. } => {
+            Reason::InvalidRequest
         }
-        Error::StateLocked(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
-        Error::NotAllowed(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
-        // The only status whose body a client shows its user.
-        Error::LockNotAllowed(_) | Error::LockOfRemoved(_) => (StatusCode::LOCKED, format!("Locked: {error}")),
-        // A client takes this for no empty state, and tries it once.
-        Error::StateRemoved(_) | Error::WriteOfRemoved { .. } => (StatusCode::GONE, format!("Gone: {error}")),
-        Error::StateForbidden(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
-        Error::StateNearLimit { .. } => (StatusCode::PAYLOAD_TOO_LARGE, format!("Request Too Large: {error}")),
-        // A client that gets 403 for its update stops, as it must; nothing else may answer so to an update's token.
-        Error::Fenced(_) => (StatusCode::FORBIDDEN, format!("Forbidden: {error}")),
-        Error::Contended(_) => (StatusCode::SERVICE_UNAVAILABLE, format!("Service Unavailable: {error}")),
-        // As every 5xx, a client tries it again for some seconds, and then shows the words.
-        Error::Port(error) if error.has_no_room() => (
-            StatusCode::INSUFFICIENT_STORAGE,
-            "Insufficient Storage: the disk of the server is full. What was acknowledged is kept, and this was not taken. Run the \
-             command again once the operator of the server has made room"
-                .to_owned(),
-        ),
-        Error::Port(_) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "Service Unavailable: the store did not answer; nothing is lost, try again".to_owned(),
-        ),
-        // A 5xx would be repeated for seven seconds, and change nothing.
-        Error::MasterKey(_) => (
-            StatusCode::FAILED_DEPENDENCY,
-            "Failed Dependency: the server's master key is disabled, gone or not allowed to it, so secrets cannot be \
-             encrypted or opened, nor can a server that was started since then begin updates. Nothing is lost: all of it works \
-             again once whoever runs the server has put that right (`statewright doctor` says what it is). Reads, and \
-             updates without secrets that others begin, go on"
-                .to_owned(),
-        ),
-        Error::Broken(_) | Error::TooNew(_) => (
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Internal Server Error: what is stored could not be used; the server's log says why, under this request's ID"
-                .to_owned(),
-        ),
+        StackError::TooManyTags { .. }
+        | StackError::TagTooLong { .. }
+        | StackError::ProviderTooLong { .. } => Reason::LimitExceeded,
+        StackError::PlaintextSecrets => Reason::PlaintextSecrets,
+    }
+}
+
+fn reason_of_update(error: &UpdateError) -> Reason {
+    match error {
+        UpdateError::NotFound { .. } => Reason::UpdateNotFound,
+        UpdateError::Held(_) => Reason::StackLocked,
+        UpdateError::NotYours { .. } => Reason::UpdateOfOtherUser,
+        UpdateError::NotNow(_) => Reason::UpdateNotReady,
+        UpdateError::NothingToCancel { .. } => Reason::NothingToCancel,
+        // A client that gets 403 for its update stops, as it must. Nothing else may answer so to an update's token.
+        UpdateError::Fenced(Fenced::TokenNotValid | Fenced::TokenNotIssued) => Reason::UpdateTokenInvalid,
+        UpdateError::Fenced(_) => Reason::UpdateOver,
+        UpdateError::NoFit(_) => Reason::DeltaMismatch,
+        UpdateError::OtherSaves { .. }
+        | UpdateError::NoneHolds(_)
+        | UpdateError::OtherHolds { .. }
+        | UpdateError::NoSlot { .. } => Reason::InvalidRequest,
+    }
+}
+
+fn reason_of_state(error: &StateError) -> Reason {
+    match error {
+        StateError::NotFound(_) => Reason::StateNotFound,
+        // A client does not take 410 for an empty state, and tries it once.
+        StateError::Deleted(_) | StateError::WriteOfDeleted { .. } | StateError::LockOfDeleted(_) => {
+            Reason::StateDeleted
+        }
+        StateError::NoVersion { .. } => Reason::StateVersionNotFound,
+        StateError::Exists(_) | StateError::NameLeadsTo { .. } => Reason::StateExists,
+        StateError::Forbidden(_) | StateError::NoSuchAddress(_) => Reason::StateForbidden,
+        StateError::Encrypted => Reason::StateEncrypted,
+        StateError::Locked(_) => Reason::StateLocked,
+        StateError::NotHolder(_) => Reason::StateLockLost,
+        StateError::LockNotAllowed(_) => Reason::RoleTooLow,
+        StateError::WriteRefused { .. } => Reason::StateWriteRefused,
+        StateError::HasResources(_) => Reason::StateHasResources,
+        StateError::NearLimit { .. } => Reason::StateNearLimit,
+        StateError::SerialAtEnd | StateError::OtherOrganization | StateError::OutputName => {
+            Reason::InvalidRequest
+        }
+        StateError::TooManySchemas { .. } => Reason::LimitExceeded,
+        StateError::NoDependency(_) => Reason::DependencyNotFound,
+        StateError::InputTaken { .. } | StateError::TooManyDependencies { .. } | StateError::Cycle(_) => {
+            Reason::DependencyRefused
+        }
+        StateError::NoInputName { .. } => Reason::InvalidName,
+        StateError::LabelPolicyMoved { .. } => Reason::LabelPolicyChanged,
+        StateError::LabelPolicyViolated { .. } => Reason::LabelPolicyViolated,
+    }
+}
+
+fn reason_of_environment(error: &EnvironmentError) -> Reason {
+    match error {
+        EnvironmentError::NotFound(_) | EnvironmentError::NoneDeleted(_) => Reason::EnvironmentNotFound,
+        EnvironmentError::NoRevision { .. } => Reason::RevisionNotFound,
+        EnvironmentError::NoTag { .. } => Reason::TagNotFound,
+        EnvironmentError::Exists(_) | EnvironmentError::TagExists(_) => Reason::EnvironmentExists,
+        EnvironmentError::Moved(_) => Reason::EnvironmentChanged,
+        EnvironmentError::Protected(_) => Reason::EnvironmentProtected,
+        EnvironmentError::Definition(_) => Reason::EnvironmentInvalid,
+        EnvironmentError::NoSession(_) | EnvironmentError::OpenedIsGone(_) => Reason::SessionNotFound,
+        EnvironmentError::TooManyRevisions { .. }
+        | EnvironmentError::ReasonTooLong { .. }
+        | EnvironmentError::TooManyTags { .. }
+        | EnvironmentError::TagTooLong { .. }
+        | EnvironmentError::TooManyRounds { .. }
+        | EnvironmentError::TooManyImports { .. }
+        | EnvironmentError::TooManyStacks { .. }
+        | EnvironmentError::OutputsTooLong { .. } => Reason::LimitExceeded,
+        EnvironmentError::AllRetracted { .. }
+        | EnvironmentError::SecretInPlace
+        | EnvironmentError::HistoryOrRevision
+        | EnvironmentError::RetractCurrent
+        | EnvironmentError::ReplacesItself
+        | EnvironmentError::ReplacementRetracted(_)
+        | EnvironmentError::NumberIsNotATag
+        | EnvironmentError::NotARevision
+        | EnvironmentError::Lasts
+        | EnvironmentError::NoValue
+        | EnvironmentError::ForeignOutput
+        | EnvironmentError::SecretNotText => Reason::InvalidRequest,
+    }
+}
+
+/// What a client's user reads of an error. What only the operator may know stays in the log.
+fn text(error: &Error) -> String {
+    match error {
+        // The CLI recognizes exactly this text, and then says in its own words what to do.
+        Error::Stack(StackError::HasResources) => "Stack still contains resources.".to_owned(),
+        Error::Port(error) if error.has_no_room() => {
+            "the disk of the server is full. What was acknowledged is kept, and this was not. Run the command again once the \
+             operator of the server has freed space"
+                .to_owned()
+        }
+        Error::Port(_) => "the store did not answer; nothing is lost, try again".to_owned(),
+        Error::MasterKey(_) => {
+            "the server's master key is disabled, gone or not allowed to it, so it cannot encrypt or open secrets, and a server \
+             that was started since cannot begin updates. Nothing is lost, and reads and running updates without secrets go \
+             on. All works again once the operator has repaired the key, about which `statewright doctor` says more"
+                .to_owned()
+        }
+        Error::Broken(_) | Error::TooNew(_) => {
+            "what is stored cannot be used: the server's log says why, under this request's ID".to_owned()
+        }
+        error => error.to_string(),
     }
 }
 
@@ -242,7 +405,7 @@ mod tests {
 
     #[test]
     fn who_finds_no_turn_for_a_password_comes_again_and_is_no_failure() {
-        let response = Failure::from(Error::TooManyPasswords).into_response();
+        let response = Failure::from(AccessError::TooManyPasswords).into_response();
         assert_eq!(
             (response.status().as_u16(), &response.headers()[RETRY_AFTER]),
             (429, &HeaderValue::from(1))

@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 
 use super::error::Failure;
 use crate::services::Error;
+use crate::services::error::InvalidInput;
 
 /// A value that is read from a request's head.
 pub(super) trait FromHead: Sized {
@@ -38,7 +39,7 @@ where
 {
     let found = T::from_request_parts(parts, &()).now_or_never();
     let found = found.ok_or_else(|| Error::Broken("a request's head is waited for".to_owned()))?;
-    found.map_err(|rejection| Error::Invalid(format!("the path cannot be read: {rejection}")).into())
+    found.map_err(|rejection| InvalidInput::Path(rejection.to_string()).into())
 }
 
 /// The parameters in a request's path.

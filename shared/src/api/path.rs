@@ -13,6 +13,7 @@ use crate::domain::ids::StateId;
 use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
 use crate::services::Error;
 use crate::services::environments::lookup::RevisionRef;
+use crate::services::error::InvalidInput;
 use crate::services::states::StateRef;
 use crate::services::states::versions::StateVersionRef;
 use crate::services::store::stack_lookup;
@@ -90,8 +91,7 @@ impl FromHead for VersionPath {
             return Ok(Self(None));
         };
         let version = text.parse().ok().filter(|version| *version > 0);
-        let version =
-            version.ok_or_else(|| Error::Invalid("a version is a whole number from 1".to_owned()))?;
+        let version = version.ok_or(InvalidInput::Version)?;
         Ok(Self(Some(version)))
     }
 }
@@ -106,11 +106,7 @@ impl FromHead for StatePath {
         let Path(path) = there::<Path<HashMap<String, String>>>(parts)?;
         let part = |name: &str| path.get(name).map(String::as_str);
         let place = match (part("guid"), part("org"), part("project")) {
-            (Some(id), ..) => StateRef::Id(StateId::parse(id).ok_or_else(|| {
-                let words = "a state is named by its id, a UUID in lower case, or by organization/project or \
-                             organization/project/state";
-                Error::Invalid(words.to_owned())
-            })?),
+            (Some(id), ..) => StateRef::Id(StateId::parse(id).ok_or(InvalidInput::StateName)?),
             (None, Some(org), Some(project)) => {
                 StateRef::Name(StateAddress::parse(org, project, part("state"))?)
             }
@@ -135,9 +131,7 @@ fn which(parts: &mut Parts, name: &str) -> Result<StateVersionRef, Failure> {
     let params = params(parts)?;
     let text = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
     let which = text.and_then(StateVersionRef::parse);
-    Ok(which.ok_or_else(|| {
-        Error::Invalid("a version is a whole number from 1, or the id of a refused write".to_owned())
-    })?)
+    Ok(which.ok_or(InvalidInput::StateVersion)?)
 }
 
 impl FromHead for StateVersionPath {

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::Error;
+use crate::services::error::InvalidInput;
 use crate::services::store::page::PageOf;
 
 pub(super) type Parameters = Query<HashMap<String, String>>;
@@ -19,9 +20,7 @@ pub(super) fn position(query: &HashMap<String, String>) -> Result<Option<String>
 
 pub(super) fn parse_position(token: &str) -> Result<String, Error> {
     let decoded = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    decoded.filter(|after| after.len() <= 512).ok_or_else(|| {
-        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
-    })
+    decoded.filter(|after| after.len() <= 512).ok_or(Error::Invalid(InvalidInput::ContinuationToken))
 }
 
 /// A token is safe in a URL without being escaped.
@@ -32,7 +31,10 @@ pub(super) fn write_position(next: Option<String>) -> Option<String> {
 /// A parameter that is a whole number; `None` where it is absent or empty.
 pub(super) fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Error> {
     let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let number = text.parse().map_err(|_| Error::Invalid(format!("{name} is a whole number")))?;
+    let number = text.parse().map_err(|_| InvalidInput::Number {
+        name: name.to_owned(),
+        found: text.chars().take(20).collect(),
+    })?;
     Ok(Some(number))
 }
 
@@ -41,8 +43,8 @@ pub(super) fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>,
     let number = |name: &str| {
         let parse = |text: &String| {
             text.parse::<u64>().map_err(|_| {
-                let text: String = text.chars().take(20).collect();
-                Error::Invalid(format!("{name} is a whole number, not {text:?}"))
+                let found = text.chars().take(20).collect();
+                InvalidInput::Number { name: name.to_owned(), found }
             })
         };
         query.get(name).map(parse).transpose()
@@ -63,9 +65,7 @@ pub(super) fn describe_count(count: usize) -> String {
 /// Refuses a batch of too many secrets.
 pub(super) fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {
-        return Err(Error::Invalid(format!(
-            "a batch has {SECRETS_PER_BATCH_MAX} secrets at most, and {count} were sent"
-        )));
+        return Err(InvalidInput::TooManySecrets { count, max: SECRETS_PER_BATCH_MAX }.into());
     }
     Ok(())
 }

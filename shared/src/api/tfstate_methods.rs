@@ -21,6 +21,7 @@ use axum::response::Response;
 
 use super::error::refusal;
 use super::route::STATES_ROOT;
+use crate::wire::Reason;
 
 /// The request with the method and path of the route table, or the refusal of a method that does not exist there.
 pub(super) fn normalize(mut request: Request) -> Result<Request, Box<Response>> {
@@ -53,8 +54,8 @@ pub(super) fn not_allowed(method: &Method, allowed: &'static str) -> Response {
 
 /// The same, with what would allow it.
 pub(super) fn not_allowed_unless(method: &Method, allowed: &'static str, unless: &str) -> Response {
-    let words = format!("Method Not Allowed: {method} is none of {allowed}{unless}");
-    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words);
+    let words = format!("Method Not Allowed: {method} is not one of {allowed}{unless}");
+    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words, Reason::MethodNotAllowed);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }

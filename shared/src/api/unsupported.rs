@@ -4,16 +4,15 @@ use axum::http::Method;
 
 use super::error::Failure;
 use super::route::STATES_ROOT;
-use crate::services::Error;
+use crate::services::error::StateError;
 
 /// The refusal of a request that nothing here answers.
 pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
     // Whoever asks for a state takes "not found" for an empty one, also where no state can be.
     if path.starts_with(STATES_ROOT.trim_end_matches('/')) {
-        return Error::StateForbidden(format!("at {path}")).into();
+        return StateError::NoSuchAddress(path.to_owned()).into();
     }
-    let what = feature(path).map_or_else(|| format!("{method} {path}"), str::to_owned);
-    Error::NotSupported(what).into()
+    feature(path).map_or_else(|| Failure::NoRoute(format!("{method} {path}")), Failure::NotSupported)
 }
 
 /// The same of what lies below `/api/esc/`: `environments/{org}/{project}/{environment}/…`.

@@ -184,11 +184,9 @@ pub enum NotNow {
     #[error("the update has not been started")]
     NotStarted,
     /// It was created too long ago.
-    #[error(
-        "the update was created more than an hour ago and can no longer be started; run the command again"
-    )]
+    #[error("the update was created more than an hour ago, so it can no longer be started")]
     StaleStart,
-    #[error("the update is running already")]
+    #[error("the update is already running")]
     AlreadyRunning,
     /// Its lease has expired. The next request for the stack ends it.
     #[error("the update's lease ran out at {}", .until.to_rfc3339())]
@@ -208,9 +206,9 @@ pub(crate) fn ended_text(what: &str, outcome: Outcome, by: &SealedBy, at: Timest
     let at = at.to_rfc3339();
     match by {
         SealedBy::Client => format!("{what} ended as {} at {at}", outcome.as_str()),
-        SealedBy::Cancel(login) => format!("{what} was cancelled by {login} at {at}"),
+        SealedBy::Cancel(login) => format!("{login} cancelled {what} at {at}"),
         SealedBy::Expiry => {
-            format!("{what}'s lease ran out and it was ended as {} at {at}", outcome.as_str())
+            format!("{what} ended as {} at {at}, because its lease ran out", outcome.as_str())
         }
     }
 }

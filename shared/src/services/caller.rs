@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::Error;
 use crate::domain::claims::Bearer;
-use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::domain::update::Requester;
 use crate::layout::{Token, User};
 use crate::ports::Timestamp;
+use crate::services::error::{AccessError, NotAllowed};
 
 /// What stands in the place of an access token's name where somebody showed a password. No token is given this name.
 pub const PASSWORD: &str = "password";
@@ -126,15 +127,15 @@ impl Caller {
     /// asked for.
     ///
     /// # Errors
-    /// [`Error::NoOrg`], [`Error::NotAllowed`].
+    /// [`AccessError::NoOrg`], [`AccessError::NotAllowed`].
     pub fn check_org(&self, org: &OrgName) -> Result<(), Error> {
-        self.check(org, || Error::NoOrg(org.clone()))
+        self.check(org, || Error::Access(AccessError::NoOrg(org.clone())))
     }
 
     /// As [`Caller::check_org`], for something in an organization, which looks to others as if it did not exist.
     ///
     /// # Errors
-    /// `missing`, [`Error::NotAllowed`].
+    /// `missing`, [`AccessError::NotAllowed`].
     pub fn check(&self, org: &OrgName, missing: impl FnOnce() -> Error) -> Result<(), Error> {
         let role = self.user.role_in(org);
         self.asked.note(org, role.is_some());
@@ -145,7 +146,7 @@ impl Caller {
     /// `what` says it in words. Whoever is no member is refused by [`Caller::check`].
     ///
     /// # Errors
-    /// [`Error::NotAllowed`].
+    /// [`AccessError::NotAllowed`].
     pub fn check_more(&self, org: &OrgName, needs: Role, what: &'static str) -> Result<(), Error> {
         self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
     }
@@ -174,7 +175,7 @@ impl Caller {
     /// Refuses a caller who did not take this, and may not end what others took either.
     ///
     /// # Errors
-    /// [`Error::NotAllowed`].
+    /// [`AccessError::NotAllowed`].
     pub fn check_may_end(&self, org: &OrgName, taken: &Taken<'_>, what: What) -> Result<(), Error> {
         if self.has_taken(org, taken) {
             return Ok(());
@@ -189,7 +190,7 @@ impl Caller {
     /// names, or in any, where it names none. Who is no member there is left to who finds what it is about.
     ///
     /// # Errors
-    /// [`Error::NotAllowed`].
+    /// [`AccessError::NotAllowed`].
     pub fn check_early(&self, org: Option<&OrgName>) -> Result<(), Error> {
         let role = match org {
             Some(org) => self.user.role_in(org),
@@ -203,7 +204,7 @@ impl Caller {
         if self.bounded(role) >= needs {
             return Ok(());
         }
-        Err(Error::NotAllowed(Box::new(NotAllowed {
+        Err(AccessError::NotAllowed(Box::new(NotAllowed {
             what,
             needs,
             role,
@@ -211,7 +212,8 @@ impl Caller {
             org: org.cloned(),
             login: self.user.login.clone(),
             token: self.token.name.clone(),
-        })))
+        }))
+        .into())
     }
 }
 
@@ -220,55 +222,12 @@ fn was_there(made: Timestamp, taken: Timestamp) -> bool {
     made <= taken.plus(CLOCKS_APART)
 }
 
-/// What a caller lacks, in words for whoever has to do something about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotAllowed {
-    /// What was asked for.
-    what: &'static str,
-    /// The role that it needs.
-    pub(super) needs: Role,
-    /// The user's role there, or the best that the user has anywhere.
-    role: Role,
-    /// What the token may at most, if it is bounded.
-    may: Option<Role>,
-    /// In which organization; `None` where it was refused before that was known.
-    org: Option<OrgName>,
-    login: Login,
-    token: TokenName,
-}
-
-impl std::fmt::Display for NotAllowed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, role, may, org, login, token } = self;
-        write!(f, "{what} needs the role {needs}")?;
-        if let Some(org) = org {
-            write!(f, " in {org}")?;
-        }
-        if let Some(may) = may.filter(|may| may < needs) {
-            write!(
-                f,
-                ", and the token {:?} of {login} has at most {may}: use another token, or have one made with \
-                 `statewright token create NAME --user {login} --may {needs}`",
-                token.as_str()
-            )?;
-            if role >= needs {
-                return Ok(());
-            }
-            write!(f, ". That will not do alone")?;
-        }
-        let place = org.as_ref().map_or("ORGANIZATION", OrgName::as_str);
-        write!(
-            f,
-            ", and {login} has {role}: an operator gives more with `statewright org member role {place} {login} {needs}`"
-        )
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::domain::names::TokenName;
     use crate::ports::Timestamp;
 
     const NOW: Timestamp = Timestamp(0);
@@ -309,7 +268,10 @@ mod tests {
                     assert_eq!(caller.check_org(&org("acme")).is_ok(), allowed, "{what}");
                     assert_eq!(caller.check_early(Some(&org("acme"))).is_ok(), allowed, "{what}");
                     assert_eq!(caller.check_early(None).is_ok(), allowed, "{what}");
-                    assert_eq!(words(caller.check_org(&org("other"))), "organization other not found");
+                    assert_eq!(
+                        words(caller.check_org(&org("other"))),
+                        "organization other not found: check its name, and that your user is a member"
+                    );
                 }
             }
         }
@@ -326,14 +288,14 @@ mod tests {
         let bob = caller(&[("acme", Role::Plan)], None).asking_for(Role::Apply);
         assert_eq!(
             words(bob.check_org(&org("acme"))),
-            "this needs the role apply in acme, and bob has plan: an operator gives more with `statewright org member \
+            "this needs the role apply in acme, and bob has plan: the operator grants more with `statewright org member \
              role acme bob apply`"
         );
         let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
         assert_eq!(
             words(ci.check_org(&org("acme"))),
-            "this needs the role apply in acme, and the token \"ci\" of bob has at most plan: use another token, or \
-             have one made with `statewright token create NAME --user bob --may apply`"
+            "this needs the role apply in acme, and the token \"ci\" of bob allows at most plan: use another token, or \
+             have the operator make one with `statewright token create NAME --user bob --may apply`"
         );
         let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Role::Apply);
         let said = words(both.check_org(&org("acme")));

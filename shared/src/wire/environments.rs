@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::bounded;
 use super::pulumi::{Base64, RequestedBy};
+use super::{Reason, bounded};
 use crate::domain::environment::{Diagnostic, Range};
 
 /// `POST /api/esc/environments/{org}`.
@@ -87,6 +87,8 @@ pub struct DefinitionError {
     pub code: u16,
     /// All of it in words.
     pub message: String,
+    /// [`Reason::EnvironmentInvalid`].
+    pub reason: Reason,
     /// What is wrong, and where.
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -10,10 +10,12 @@ pub mod edges;
 pub mod environments;
 pub mod esc;
 pub mod pulumi;
+mod reason;
 pub(crate) mod schema;
 pub mod tfstate;
 
 pub use bounded::Members;
+pub use reason::Reason;
 
 use serde::{Deserialize, Serialize};
 

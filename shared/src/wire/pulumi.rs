@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Both, bounded};
+use super::{Both, Reason, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
 use crate::layout::{ConfigValue, StackConfig};
@@ -728,4 +728,6 @@ pub struct ErrorBody {
     pub code: u16,
     /// The text that the CLI shows.
     pub message: String,
+    /// The same in one word, which stays when messages change.
+    pub reason: Reason,
 }

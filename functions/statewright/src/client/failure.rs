@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::wire::Reason;
 
 use crate::output::{on_one_line, word};
 
@@ -21,6 +22,8 @@ pub(crate) enum Failure {
     #[error("{message}")]
     Refused {
         status: StatusCode,
+        /// Why, if the server says so in a word that this program knows.
+        reason: Option<Reason>,
         /// The server's message.
         message: String,
         /// The next step.
@@ -47,6 +50,7 @@ pub(crate) enum Failure {
 #[derive(Deserialize)]
 struct Body {
     message: String,
+    reason: Option<String>,
     #[serde(rename = "ID")]
     lock: Option<String>,
     /// Empty if the state is not locked and the request is refused for another reason.
@@ -64,7 +68,7 @@ impl Failure {
         request: Option<&str>,
         body: &[u8],
     ) -> Self {
-        let Ok(Body { message, lock, principal }) = serde_json::from_slice(body) else {
+        let Ok(Body { message, reason, lock, principal }) = serde_json::from_slice(body) else {
             return Self::Strange {
                 server: server.clone(),
                 found: format!("it responded with {status} and no reason"),
@@ -76,8 +80,10 @@ impl Failure {
         // A lock's message includes untrusted text of its holder.
         let message = on_one_line(message_alone.unwrap_or(&message)).into_owned();
         let lock = lock.filter(|_| !principal.is_empty());
-        let next = next_step(server, token_from, status, lock.as_deref(), request, &message);
-        Self::Refused { status, message, next, pause }
+        let reason = reason.as_deref().and_then(Reason::parse);
+        let why = Why { status, reason, message: &message };
+        let next = next_step(server, token_from, why, lock.as_deref(), request);
+        Self::Refused { status, reason, message, next, pause }
     }
 
     /// A response that is not the expected JSON.
@@ -95,11 +101,10 @@ impl Failure {
     /// Whether the refusal concerns the caller, or a name that they may not use.
     pub(crate) fn is_of_caller(&self) -> bool {
         match self {
-            Self::Refused { status, message, .. } => match *status {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE => true,
-                StatusCode::NOT_FOUND => message.starts_with("organization "),
-                _ => false,
-            },
+            Self::Refused { status, reason, .. } => {
+                matches!(*status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::GONE)
+                    || *reason == Some(Reason::OrganizationNotFound)
+            }
             Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => false,
         }
     }
@@ -107,8 +112,7 @@ impl Failure {
     /// Adds the role that the whole command needs to a refusal of a read that it starts with.
     pub(crate) fn of_command(mut self, role: Role) -> Self {
         let needs = format!("needs the role {role}");
-        if let Self::Refused { status: StatusCode::FORBIDDEN, message, next: next @ None, .. } = &mut self
-            && message.contains("needs the role ")
+        if let Self::Refused { reason: Some(Reason::RoleTooLow), message, next: next @ None, .. } = &mut self
             && !message.contains(&needs)
         {
             *next = Some(format!("that role is for reading only: the command itself {needs}"));
@@ -176,33 +180,41 @@ fn mentions(error: &anyhow::Error, words: &str) -> bool {
     error.chain().any(|error| error.to_string().contains(words))
 }
 
+/// Why a server refused.
+#[derive(Clone, Copy)]
+struct Why<'a> {
+    status: StatusCode,
+    reason: Option<Reason>,
+    message: &'a str,
+}
+
 fn next_step(
     server: &ServerUrl,
     token_from: &str,
-    status: StatusCode,
+    Why { status, reason, message }: Why<'_>,
     lock: Option<&str>,
     request: Option<&str>,
-    message: &str,
 ) -> Option<String> {
     match status {
         StatusCode::UNAUTHORIZED => Some(format!(
             "the token came from {token_from}: set STATEWRIGHT_TOKEN to a token of {server}, or run \
              `statewright login {server}`"
         )),
-        StatusCode::NOT_FOUND if message.starts_with("state ") && message.contains("has no version") => Some(
+        _ if reason == Some(Reason::StateVersionNotFound) => Some(
             "`statewright state versions` and `statewright state rejected` list the versions and rejected \
              writes".to_owned(),
         ),
-        StatusCode::NOT_FOUND if message.starts_with("state ") => Some(
+        _ if reason == Some(Reason::StateNotFound) => Some(
             "`statewright state list` lists the states, and `statewright state create` creates one"
                 .to_owned(),
         ),
-        StatusCode::NOT_FOUND if message.starts_with("there is no edge ") => {
+        _ if reason == Some(Reason::DependencyNotFound) => {
             Some("`statewright dep list --all` lists the dependencies".to_owned())
         }
-        StatusCode::NOT_FOUND if message.starts_with("organization ") => {
+        _ if reason == Some(Reason::OrganizationNotFound) => {
             Some("use an organization that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
         }
+        // An older server gives no reason.
         StatusCode::NOT_FOUND if message.contains("not supported") => {
             Some("the server is older than this program: upgrade it".to_owned())
         }
@@ -213,15 +225,15 @@ fn next_step(
                  --reason WHY`"
             ))
         }
-        StatusCode::CONFLICT if message.starts_with("state ") && message.ends_with("already exists") => {
+        _ if reason == Some(Reason::StateExists) => {
             Some("`statewright state init STATE` makes this folder use it; `statewright state list` lists the states".to_owned())
         }
-        StatusCode::CONFLICT if message.contains("remove it by force") => Some(
+        _ if reason == Some(Reason::StateHasResources) => Some(
             "`statewright tf -- destroy` destroys the resources; `statewright state delete --force` leaves \
              them unmanaged"
                 .to_owned(),
         ),
-        StatusCode::CONFLICT if message.contains("it is kept as") => {
+        _ if reason == Some(Reason::StateWriteRefused) => {
             Some("`statewright state rejected` shows it and what to do".to_owned())
         }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
@@ -247,7 +259,10 @@ mod tests {
 
     #[test]
     fn a_refusal_is_the_servers_message_without_the_status() {
-        let failure = refused(404, r#"{"code":404,"message":"Not Found: state acme/net/default not found"}"#);
+        let failure = refused(
+            404,
+            r#"{"code":404,"message":"Not Found: state acme/net/default not found","reason":"state_not_found"}"#,
+        );
         assert_eq!(failure.to_string(), "state acme/net/default not found");
         assert!(failure.next_step().unwrap().contains("state list"));
         let failure = refused(423, r#"{"ID":"l-1","principal":"x","message":"Locked: by x","code":423}"#);
@@ -264,13 +279,21 @@ mod tests {
 
     #[test]
     fn a_refused_read_names_the_role_of_the_command() {
-        let body =
-            r#"{"code":403,"message":"Forbidden: this needs the role plan in acme, and bob has outputs"}"#;
+        let body = r#"{"code":403,"message":"Forbidden: this needs the role plan in acme, and bob has outputs","reason":"role_too_low"}"#;
         let next = |role| refused(403, body).of_command(role).next_step();
         assert!(next(Role::Member).unwrap().contains("the command itself needs the role member"));
         assert_eq!(next(Role::Plan), None);
-        let other = refused(403, r#"{"code":403,"message":"Forbidden: state x does not exist"}"#);
+        let other = refused(
+            403,
+            r#"{"code":403,"message":"Forbidden: state x does not exist","reason":"state_forbidden"}"#,
+        );
         assert_eq!(other.of_command(Role::Member).next_step(), None);
+    }
+
+    #[test]
+    fn a_reason_of_a_newer_server_is_passed_over() {
+        let failure = refused(404, r#"{"code":404,"message":"Not Found: x","reason":"thing_not_found"}"#);
+        assert_eq!((failure.to_string(), failure.next_step()), ("x".to_owned(), None));
     }
 
     #[test]

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use statewright_shared::services::Error;
+use statewright_shared::services::error::{AccessError, StackError, UpdateError};
 
 use crate::args::misused;
 use crate::audit::AuditFile;
@@ -205,13 +206,15 @@ pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
 
 fn next_step_of_operator(error: &Error) -> Option<&'static str> {
     match error {
-        Error::NoStack(_) => Some("`statewright stack list` lists the stacks"),
-        Error::NoVersion { .. } | Error::Pruned { .. } => {
+        Error::Stack(StackError::NotFound(_)) => Some("`statewright stack list` lists the stacks"),
+        Error::Stack(StackError::NoVersion { .. } | StackError::Pruned { .. }) => {
             Some("`statewright stack versions STACK` lists the versions")
         }
-        Error::NoOrg(_) => Some("`statewright org list` lists the organizations"),
-        Error::NoUser(_) => Some("`statewright user list` lists the users"),
-        Error::Held(_) => Some("`statewright stack unlock STACK` ends the update, like `pulumi cancel`"),
+        Error::Access(AccessError::NoOrg(_)) => Some("`statewright org list` lists the organizations"),
+        Error::Access(AccessError::NoUser(_)) => Some("`statewright user list` lists the users"),
+        Error::Update(UpdateError::Held(_)) => {
+            Some("`statewright stack unlock STACK` ends the update, like `pulumi cancel`")
+        }
         Error::Broken(_) => Some(
             "if this is the log of an update: `statewright stack show-log STACK` shows which slots are \
              readable, and `statewright stack publish STACK --from-log --slot N` publishes the log up to \

@@ -5,6 +5,7 @@ use serde::Serialize;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::services::Error;
+use statewright_shared::services::error::UpdateError;
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::stacks::rehome;
 use statewright_shared::services::stacks::rehome::{Plan, Rehomed};
@@ -69,7 +70,7 @@ impl Line {
             Ok(Rehomed::Elsewhere) => return None,
             Ok(Rehomed::Due) => (Outcome::Due, None, None),
             Ok(Rehomed::Done(version)) => (Outcome::Done, Some(version), None),
-            Err(held @ Error::Held(_)) => (Outcome::Held, None, Some(held.to_string())),
+            Err(held @ Error::Update(UpdateError::Held(_))) => (Outcome::Held, None, Some(held.to_string())),
             Err(error) => (Outcome::Failed, None, Some(format!("{:#}", anyhow::Error::from(error)))),
         };
         Some(Self { stack: address.to_string(), outcome, version, reason })

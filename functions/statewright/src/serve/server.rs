@@ -20,7 +20,7 @@ use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, StatusCode, Version};
+use axum::http::{HeaderValue, Version};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -28,6 +28,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use statewright_shared::api::{ClientCertificate, Peer, ShowedToken};
 use statewright_shared::ports::Clock;
+use statewright_shared::wire::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -132,7 +133,7 @@ impl Server {
 async fn turn_away(stream: TcpStream, clock: Arc<dyn Clock>, permit: OwnedSemaphorePermit) {
     const WHY: &str = "this address has too many connections without a valid token: close some of them";
     let mut heard = Heard::new(stream, Arc::new(Activity::new(Arc::clone(&clock))));
-    heard.answer_unheard(StatusCode::TOO_MANY_REQUESTS, WHY).await;
+    heard.answer_unheard(Reason::TooManyRequests, WHY).await;
     heard.linger(&*clock).await;
     drop(permit);
 }
@@ -285,7 +286,7 @@ impl Connection {
         match shaken {
             Ok(Err(plain)) => {
                 let mut heard = Heard::new(plain, self.activity);
-                heard.answer_unheard(StatusCode::BAD_REQUEST, "this server uses TLS: use https://").await;
+                heard.answer_unheard(Reason::InvalidRequest, "this server uses TLS: use https://").await;
                 heard.linger(&*self.clock).await;
             }
             Ok(Ok(stream)) => {
@@ -364,7 +365,7 @@ impl Connection {
         };
         let Some(mut heard) = owner.take() else { return };
         let is_logged = match end.answer() {
-            Some((status, why)) => heard.answer(status, why).await,
+            Some((reason, why)) => heard.answer(reason, why).await,
             None => false,
         };
         if is_logged || end == End::Broken || self.activity.is_body_unread() {
@@ -395,17 +396,17 @@ enum End {
 
 impl End {
     /// The response to a request that HTTP left unanswered.
-    fn answer(self) -> Option<(StatusCode, &'static str)> {
+    fn answer(self) -> Option<(Reason, &'static str)> {
         match self {
             Self::Well => None,
             Self::Broken => Some((
-                StatusCode::BAD_REQUEST,
-                "this is not a valid HTTP/1.1 or HTTP/2 request, or it is incomplete",
+                Reason::InvalidRequest,
+                "this is not a valid HTTP/1.1 or HTTP/2 request, or it is incomplete: send it again",
             )),
-            Self::Late => Some((StatusCode::REQUEST_TIMEOUT, "the request was not complete in time")),
-            Self::Stopped => {
-                Some((StatusCode::SERVICE_UNAVAILABLE, "the server is stopping: send the request again"))
+            Self::Late => {
+                Some((Reason::RequestTimeout, "the request was not complete in time: send it again"))
             }
+            Self::Stopped => Some((Reason::ServerStopping, "the server is stopping: send the request again")),
         }
     }
 }

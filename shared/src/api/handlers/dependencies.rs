@@ -15,6 +15,7 @@ use crate::domain::tfstate::{Direction, Layers};
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StateError};
 use crate::services::states;
 use crate::services::states::StateRef;
 use crate::services::states::dependencies::{Edge, End, Filter, MOCK_BYTES_MAX, Named, NewEdge, Topology};
@@ -123,7 +124,9 @@ pub(crate) async fn add(
 
 fn parse_edge(caller: &Caller, org: &OrgName, edge: &str) -> Result<EdgeId, Error> {
     caller.check_org(org)?;
-    let unknown = || Error::NoEdge(edge.chars().filter(|c| !c.is_control()).take(60).collect());
+    let unknown = || {
+        Error::State(StateError::NoDependency(edge.chars().filter(|c| !c.is_control()).take(60).collect()))
+    };
     EdgeId::parse(edge).ok_or_else(unknown)
 }
 
@@ -209,8 +212,7 @@ pub(crate) async fn statuses(
     Query(query): Parameters,
 ) -> Answer {
     caller.check_org(&org)?;
-    let foreign =
-        || Error::Invalid("the continuation token is none of this server; list from the start".to_owned());
+    let foreign = || Error::Invalid(InvalidInput::ContinuationToken);
     let after = query.get("continuationToken");
     let after = after.map(|token| StateId::parse(token).ok_or_else(foreign)).transpose()?;
     let (reports, next) = staleness::of_all(&app, &caller, &org, after).await?;
@@ -233,8 +235,7 @@ pub(crate) async fn topology(
         None | Some("down") => Direction::Down,
         Some("up") => Direction::Up,
         Some(_) => {
-            let words = "a direction is `down`, to what depends on a state, or `up`, to what it depends on";
-            return Err(Error::Invalid(words.to_owned()).into());
+            return Err(InvalidInput::Direction.into());
         }
     };
     let Topology { direction, layers } =

@@ -27,6 +27,7 @@ use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
 use crate::services::environments::{self, Changed, Preserve, Text};
 use crate::services::environments::{evaluation, session as sessions, tags};
+use crate::services::error::InvalidInput;
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
@@ -303,9 +304,7 @@ fn lasts(query: &HashMap<String, String>) -> Result<Duration, Error> {
     let Some(text) = query.get("duration").filter(|text| !text.is_empty()) else {
         return Ok(SESSION_DEFAULT);
     };
-    durations::parse_go(text).ok_or_else(|| {
-        Error::Invalid("a duration is written in hours, minutes and seconds, such as 2h0m0s".to_owned())
-    })
+    durations::parse_go(text).ok_or(Error::Invalid(InvalidInput::Duration))
 }
 
 /// Opens an environment, or a revision of it.
@@ -329,11 +328,7 @@ pub(crate) async fn open_text(
     body: Body,
 ) -> Answer {
     let overrides = match query.get("environmentOverrides").filter(|text| !text.is_empty()) {
-        Some(text) => parse_overrides(text).ok_or_else(|| {
-            Error::Invalid(
-                "environmentOverrides is base64 (RFC 4648, for URLs) of a JSON object of names".to_owned(),
-            )
-        })?,
+        Some(text) => parse_overrides(text).ok_or(InvalidInput::EnvironmentOverrides)?,
         None => BTreeMap::new(),
     };
     let id = sessions::open_text(&app, &caller, &org, body.text()?, &overrides, lasts(&query)?).await?;
@@ -355,8 +350,7 @@ pub(crate) async fn look(
     let opened = environment.as_ref();
     let text = match query.get("property").filter(|path| !path.is_empty()) {
         Some(path) => {
-            let path =
-                access::path(path).map_err(|what| Error::Invalid(format!("the property path: {what}")))?;
+            let path = access::path(path).map_err(InvalidInput::PropertyPath)?;
             sessions::look_for(&app, &caller, &org, opened, &session, path, esc::value).await?
         }
         None => sessions::look(&app, &caller, &org, opened, &session, esc::environment).await?,

@@ -18,6 +18,7 @@ use crate::domain::claims::Claims;
 use crate::domain::events::without_unchanged;
 use crate::layout::UpdateSummary;
 use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
 use crate::services::store::compression::{gzip, gzip_well};
 use crate::services::updates::events as event_service;
 use crate::services::updates::events::EventsPage;
@@ -93,11 +94,8 @@ pub(crate) async fn list(
             "continuationToken" => from = value,
             "type" if value == POLICY_VIOLATIONS => wanted.policy_violations = true,
             "type" => {
-                let unknown: String = value.chars().take(20).collect();
-                let why = format!(
-                    "{POLICY_VIOLATIONS} (policy violations) is the only type of events, not {unknown:?}"
-                );
-                return Err(Error::Invalid(why).into());
+                let found = value.chars().take(20).collect();
+                return Err(InvalidInput::EventType { found, known: POLICY_VIOLATIONS }.into());
             }
             "urn" => wanted.urns.push(value),
             _ => {}

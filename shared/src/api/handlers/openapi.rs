@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::route::{Answered, Auth, Route, Shapes};
+use crate::wire::Reason;
 
 /// The document of these routes.
 pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>) -> Value {
@@ -31,7 +32,15 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
                 "Error": {
                     "type": "object",
                     "required": ["code", "message"],
-                    "properties": { "code": { "type": "integer" }, "message": { "type": "string" } },
+                    "properties": {
+                        "code": { "type": "integer" },
+                        "message": { "type": "string" },
+                        "reason": {
+                            "type": "string",
+                            "enum": Reason::ALL,
+                            "description": "A word for scripts. The body of a lock that is held has none.",
+                        },
+                    },
                 },
             },
         },

@@ -12,6 +12,7 @@ use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_of, no_content};
 use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
 use crate::services::keys::data_keys;
 use crate::services::store::stack_lookup;
 use crate::services::work::{self, SMALL_BYTES_MAX};
@@ -83,7 +84,7 @@ pub(crate) async fn batch_decrypt(
             .iter()
             .map(|text| STANDARD.decode(text))
             .collect::<Result<_, _>>()
-            .map_err(|error| Error::Invalid(format!("a ciphertext is not standard base64: {error}")))?;
+            .map_err(InvalidInput::from)?;
         Ok((texts, ciphertexts))
     };
     let decoded: Result<_, Error> =

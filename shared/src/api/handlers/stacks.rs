@@ -22,6 +22,7 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::StackConfig;
 use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StackError};
 use crate::services::stacks::rename::NewAddress;
 use crate::services::stacks::{
     Exported, ListFilter, ListPosition, NewStack, StackView, rename as rename_service,
@@ -60,9 +61,9 @@ fn is_not_null(value: &serde_json::value::RawValue) -> bool {
     value.get() != "null"
 }
 
-fn refuse_unsupported(what: &str, asked: bool) -> Result<(), Error> {
+fn refuse_unsupported(what: &'static str, asked: bool) -> Result<(), Error> {
     if asked {
-        return Err(Error::Invalid(format!("{what}: not supported by this backend; make the stack without")));
+        return Err(InvalidInput::Unsupported(what).into());
     }
     Ok(())
 }
@@ -265,9 +266,8 @@ fn write_position(position: &ListPosition) -> Result<String, Error> {
 
 fn parse_position(token: &str) -> Result<ListPosition, Error> {
     let text = URL_SAFE_NO_PAD.decode(token).ok();
-    text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(|| {
-        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
-    })
+    text.and_then(|text| serde_json::from_slice(&text).ok())
+        .ok_or(Error::Invalid(InvalidInput::ContinuationToken))
 }
 
 /// Whether a project exists; asked by `pulumi new`.
@@ -279,7 +279,7 @@ pub(crate) async fn project_exists(
     if stacks::project_exists(&app, &caller, &org, &project).await? {
         Ok(StatusCode::OK.into_response())
     } else {
-        Err(Error::NoProject(format!("{org}/{project}")).into())
+        Err(StackError::NoProject { org, project }.into())
     }
 }
 
@@ -315,7 +315,7 @@ pub(super) fn stack(view: StackView) -> Stack {
 /// Where a stack's configuration lies, if the service holds it.
 pub(crate) async fn config(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
     let config = stacks::config::get(&app, &caller, &address).await?;
-    json(&Config::from(config.ok_or(Error::NoStackConfig(address))?))
+    json(&Config::from(config.ok_or(StackError::NoConfig(address))?))
 }
 
 /// Who a stack belongs to. Nobody is notified of anything.
@@ -351,7 +351,7 @@ pub(crate) async fn export(
         (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
         (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
         (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
-        (None, Some(version)) => Err(Error::NoVersion { address, version }.into()),
+        (None, Some(version)) => Err(StackError::NoVersion { address, version }.into()),
     }
 }
 

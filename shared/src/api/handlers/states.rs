@@ -21,6 +21,7 @@ use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violat
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StateError};
 use crate::services::states::locks::Held;
 use crate::services::states::outputs::{Kind, Named, Source, Valued, With};
 use crate::services::states::versions::StateVersionRef;
@@ -95,16 +96,14 @@ fn list_filter(query: Vec<(String, String)>) -> Result<(ListFilter, Option<Strin
             "continuationToken" => after = Some(parse_position(&value)?),
             "project" => filter.project = Some(ProjectName::parse(&value)?),
             "filter" => {
-                let parsed = Filter::parse(&value).map_err(|error| Error::Invalid(error.to_string()))?;
+                let parsed = Filter::parse(&value).map_err(InvalidInput::from)?;
                 filter.filter = Some(parsed);
             }
             "label" => {
-                let (key, value) = value.split_once('=').ok_or_else(|| {
-                    Error::Invalid("a label to be listed by is written key=value".to_owned())
-                })?;
-                let key = LabelKey::parse(key).map_err(|error| Error::Invalid(error.to_string()))?;
+                let (key, value) = value.split_once('=').ok_or(InvalidInput::LabelPair)?;
+                let key = LabelKey::parse(key).map_err(InvalidInput::from)?;
                 if filter.labels.len() == LABELS_ASKED_MAX {
-                    return Err(Error::Invalid(format!("{LABELS_ASKED_MAX} labels at most")));
+                    return Err(InvalidInput::TooManyLabels { max: LABELS_ASKED_MAX }.into());
                 }
                 filter.labels.push((key, value.to_owned()));
             }
@@ -125,7 +124,7 @@ pub(crate) async fn removed(
     let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
     let state = query.get("state").map(|state| StateName::parse(state)).transpose()?;
     if project.is_none() && state.is_some() {
-        return Err(Error::Invalid("a state is named with its project".to_owned()).into());
+        return Err(InvalidInput::StateWithoutProject.into());
     }
     let filter = DeletedFilter { project, state };
     let (listed, next) = states::list_deleted(&app, &caller, &org, &filter, position(&query)?).await?;
@@ -200,11 +199,11 @@ pub(crate) async fn create(
 }
 
 fn parse_labels(sent: Option<BTreeMap<String, Value>>) -> Result<LabelChanges, Error> {
-    read_changes(&sent.unwrap_or_default()).map_err(|error| Error::Invalid(error.to_string()))
+    read_changes(&sent.unwrap_or_default()).map_err(|error| Error::Invalid(error.into()))
 }
 
 fn parse_id(id: &str) -> Result<StateId, Error> {
-    StateId::parse(id).ok_or_else(|| Error::Invalid("a state's id is a UUID in lower case".to_owned()))
+    StateId::parse(id).ok_or(Error::Invalid(InvalidInput::StateId))
 }
 
 /// A state, by its id or by its name; with how it stands to what it reads, if that is asked for.
@@ -290,7 +289,7 @@ pub(crate) async fn bring_back(
     StatePath(place): StatePath,
     context: RequestContext,
 ) -> Answer {
-    let StateRef::Id(id) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    let StateRef::Id(id) = place else { return Err(StateError::NotFound(place.to_string()).into()) };
     let Located { id, head } = states::undelete(&app, &caller, id).await?;
     context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
@@ -367,9 +366,11 @@ pub(crate) async fn versions(
     StatePath(place): StatePath,
     Query(query): Parameters,
 ) -> Answer {
-    let before = query.get("continuationToken").map(|token| token.parse()).transpose().map_err(|_| {
-        Error::Invalid("the continuation token is none of this server; list from the start".to_owned())
-    })?;
+    let before = query
+        .get("continuationToken")
+        .map(|token| token.parse())
+        .transpose()
+        .map_err(|_| Error::Invalid(InvalidInput::ContinuationToken))?;
     let (versions, more) = states::versions::versions(&app, &caller, &place, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
     json(&Versions {
@@ -396,7 +397,7 @@ pub(crate) async fn version(
                 .into_iter()
                 .find(|(it, _)| *it == id);
             let (_, rejected) = found
-                .ok_or_else(|| Error::NoStateVersion { state: place.to_string(), version: id.clone() })?;
+                .ok_or_else(|| StateError::NoVersion { state: place.to_string(), version: id.clone() })?;
             json(&Rejected::of(id, rejected))
         }
     }
@@ -459,7 +460,7 @@ pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(p
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let found = states::versions::outputs(&app, &caller, &place).await?;
     let states::versions::Outputs { version, outputs, judged, .. } =
-        found.ok_or_else(|| Error::NoState(place.to_string()))?;
+        found.ok_or_else(|| StateError::NotFound(place.to_string()))?;
     let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
     let parse = |outputs: Vec<(String, String)>| {
         outputs
@@ -552,6 +553,6 @@ pub(crate) async fn state_outputs(
     caller: Caller,
     StatePath(place): StatePath,
 ) -> Answer {
-    let StateRef::Name(address) = place else { return Err(Error::NoState(place.to_string()).into()) };
+    let StateRef::Name(address) = place else { return Err(StateError::NotFound(place.to_string()).into()) };
     with_values(outputs::of_state(&app, &caller, &address).await?).await
 }

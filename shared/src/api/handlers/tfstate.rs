@@ -22,6 +22,7 @@ use crate::api::response::{Answer, json, json_gzip, json_text, no_content};
 use crate::api::tfstate_methods::{OF_STATES, not_allowed_unless};
 use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StateError};
 use crate::services::states::StateRef;
 use crate::services::states::locks::Unlocked;
 use crate::services::states::writes::Proof;
@@ -117,7 +118,7 @@ pub(crate) async fn lock(
     JsonBody(info): JsonBody<WireLockInfo>,
 ) -> Answer {
     let info = LockInfo::from(info);
-    info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    info.check().map_err(InvalidInput::from)?;
     let limits = gateway.states(app.settings.states);
     let address = states::locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
     context.state_named(&address);
@@ -142,7 +143,7 @@ pub(crate) async fn unlock(
     let lock_id = info.as_ref().map(|info| info.id.as_str()).or(in_query.as_deref());
     let caller = caller.holding(&app, &place, Proof::Id(lock_id)).await?;
     if let Some(info) = &info {
-        info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+        info.check().map_err(InvalidInput::from)?;
     }
     let (address, unlocked) = states::locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
     if let Some(address) = &address {
@@ -176,11 +177,7 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
         Some(states::versions::Outputs { document: Some(document), .. }) => {
             Ok(json_text(Bytes::from(document)))
         }
-        Some(states::versions::Outputs { outputs: None, .. }) => {
-            let words =
-                "its client encrypted this state, so its outputs are not known here: read the whole state";
-            Err(Error::StateForbidden(words.to_owned()).into())
-        }
+        Some(states::versions::Outputs { outputs: None, .. }) => Err(StateError::Encrypted.into()),
         Some(_) | None => no_content(),
     }
 }
@@ -189,7 +186,7 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
 /// empty state.
 fn hide(error: Error) -> Failure {
     match error {
-        Error::NoState(place) => Error::StateForbidden(place),
+        Error::State(StateError::NotFound(place)) => StateError::Forbidden(place).into(),
         other => other,
     }
     .into()
@@ -201,5 +198,5 @@ fn check_md5(said: &HeaderValue, body: &Bytes) -> Result<(), Error> {
     if said.is_some_and(|said| said == Md5::digest(body).as_slice()) {
         return Ok(());
     }
-    Err(Error::Invalid("the body does not match its Content-MD5; it was changed on its way".to_owned()))
+    Err(InvalidInput::BodyChanged.into())
 }

@@ -13,15 +13,15 @@ use crate::api::response::{Answer, EMPTY_DEPLOYMENT, JsonWithTail, json, json_gz
 use crate::domain::claims::Claims;
 use crate::domain::update::{Outcome, UpdateKind};
 use crate::journal;
-use crate::journal::BatchError;
 use crate::layout::UpdateDetail;
 use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
 use crate::services::stacks::StackView;
 use crate::services::store::compression::refuse_plaintext;
 use crate::services::store::stack_lookup;
 use crate::services::updates::{Begun, NewUpdate, Started, log};
 use crate::services::work::SMALL_BYTES_MAX;
-use crate::services::{Error, updates, work};
+use crate::services::{updates, work};
 use crate::wire::Both;
 use crate::wire::pulumi::{
     AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateUpdate, CreatedUpdate, OfStack, RenewLease,
@@ -153,10 +153,7 @@ pub(crate) async fn begin_update(
     JsonBody(begin): JsonBody<BeginUpdate>,
 ) -> Answer {
     if matches!(begin.update_kind, UpdateKind::Import | UpdateKind::Rename) {
-        return Err(Error::Invalid(
-            "imports and renames are not begun: ask for them at the stack's import and rename".to_owned(),
-        )
-        .into());
+        return Err(InvalidInput::UpdateKind.into());
     }
     let new = new_update(begin.update_kind, begin.program);
     context.detail(describe(&new));
@@ -228,11 +225,7 @@ pub(crate) async fn complete(
         "succeeded" => Outcome::Succeeded,
         "failed" => Outcome::Failed,
         other => {
-            return Err(Error::Invalid(format!(
-                "an update ends as \"succeeded\" or \"failed\", not as {:?}",
-                other.chars().take(60).collect::<String>()
-            ))
-            .into());
+            return Err(InvalidInput::UpdateResult(other.chars().take(60).collect()).into());
         }
     };
     context.detail(status);
@@ -256,7 +249,7 @@ pub(crate) async fn update_status(
 pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let bytes = body.text.len();
     let judge = move || {
-        if journal::parse_batch(&body.text).map_err(refused_batch)?.is_empty() {
+        if journal::parse_batch(&body.text).map_err(InvalidInput::from)?.is_empty() {
             return Ok(None);
         }
         refuse_plaintext(&body.text)?;
@@ -269,11 +262,4 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
         None => log::check_open(&app, &claims).await?,
     }
     no_content()
-}
-
-fn refused_batch(error: BatchError) -> Error {
-    match error {
-        BatchError::TooManyEntries => Error::TooMany(error.to_string()),
-        BatchError::Malformed(_) | BatchError::Entry { .. } => Error::Invalid(error.to_string()),
-    }
 }

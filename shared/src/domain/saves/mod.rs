@@ -83,7 +83,7 @@ pub struct Point {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaError {
     /// There is no text that it could change.
-    #[error("this update has saved no text that a delta could change")]
+    #[error("this update has not saved a text that a delta could change")]
     NoBase,
     /// An edit begins before the end of the one before it, or ends before it begins.
     #[error("edit {0} of the delta is out of order")]
@@ -105,7 +105,7 @@ pub enum DeltaError {
         bytes_max: usize,
     },
     /// The new text differs from the client's.
-    #[error("the text after the delta does not have the SHA-256 that came with it")]
+    #[error("the text after the delta does not have the SHA-256 that the client sent")]
     Hash,
 }
 

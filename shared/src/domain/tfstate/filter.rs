@@ -577,7 +577,7 @@ mod tests {
             ("env == prod tier", 13, "expected `and`, `or` or the end"),
             ("(env == prod", 13, "expected `)`"),
             ("env == prod)", 12, "and found `)`"),
-            ("Env == prod", 1, "no key of a label"),
+            ("Env == prod", 1, "not a valid label key"),
             ("\"env\" == prod", 1, "the key of a label"),
             ("env is full", 8, "expected `empty`"),
             ("env in (a)", 8, "the key of a label"),

@@ -107,17 +107,16 @@ pub enum Refused {
     Removed,
 }
 
-impl Refused {
-    /// The reason, for the sender.
-    pub fn describe(self) -> &'static str {
-        match self {
-            Self::Locked => "the state is locked by somebody else",
-            Self::Displaced => "the lock of this run is gone: it was broken, or given to another run",
-            Self::Stale => "it came without a lock, and another write was first",
-            Self::LockRequired => "this state is written under its lock only",
-            Self::Removed => "the state was removed",
-            Self::Strict => "this state is strict: its serial must rise and its lineage stay",
-        }
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Locked => "somebody else holds the lock of the state: wait for it, and write again",
+            Self::Displaced => "this run lost its lock, which was broken or given to another run: run the client again",
+            Self::Stale => "this write came without a lock, and another one was first: run the client again",
+            Self::LockRequired => "this state takes writes under its lock only: run the client with locking on",
+            Self::Removed => "the state was deleted: undelete it first",
+            Self::Strict => "this state is strict, so its serial must rise and its lineage must stay: pull it, and change that",
+        })
     }
 }
 

@@ -28,19 +28,21 @@ pub type LabelChanges = BTreeMap<LabelKey, Option<LabelValue>>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLabel {
     /// The key breaks its rule.
-    #[error("{0:?} is no key of a label: use 1 to 32 small letters, digits, `_` and `/`, a letter first")]
+    #[error(
+        "{0:?} is not a valid label key: use 1 to 32 lower-case letters, digits, `_` and `/`, a letter first"
+    )]
     Key(String),
     /// The text is too long or has control characters.
-    #[error("the label {0}: a text has at most 256 bytes and no control characters")]
+    #[error("invalid value of the label {0}: use at most 256 bytes and no control characters")]
     Text(String),
     /// The number would change when stored.
-    #[error("the label {0}: a number is finite, and between -2^53 and 2^53")]
+    #[error("invalid value of the label {0}: use a finite number between -2^53 and 2^53")]
     Number(String),
     /// The value is a list, an object or null.
-    #[error("the label {0}: a value is a text, a number, true or false")]
+    #[error("invalid value of the label {0}: use a text, a number, true or false")]
     Kind(String),
     /// There are too many.
-    #[error("a state has at most {LABELS_MAX} labels")]
+    #[error("too many labels: use at most {LABELS_MAX}")]
     TooMany,
 }
 

@@ -27,10 +27,10 @@ pub struct LockInfo {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidLock {
     /// Without an ID, the lock could not be released.
-    #[error("the lock has no ID")]
+    #[error("the lock has no ID: send one")]
     NoId,
     /// A member is too long.
-    #[error("the lock's {what} of {bytes} bytes is over the limit of {bytes_max} bytes")]
+    #[error("the lock's {what} of {bytes} bytes is too long: use at most {bytes_max} bytes")]
     TooLong {
         /// The member.
         what: &'static str,

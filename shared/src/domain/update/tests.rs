@@ -124,7 +124,7 @@ not started | seal by cancel | refused: the update has not been started
 not started | expire | refused: the update has not been started
 not started | end dry run | refused: the update has not been started
 not started | publish | refused: the update has not been started
-running | start | refused: the update is running already
+running | start | refused: the update is already running
 running | renew | running since 0 s until 360 s
 running | seal by its client | sealed, succeeded by Client
 running | seal by cancel | sealed, cancelled by Cancel(Login(\"bob\"))
@@ -138,13 +138,13 @@ sealed | seal by cancel | refused: the update ended as succeeded at 2026-01-01T0
 sealed | expire | refused: the update ended as succeeded at 2026-01-01T00:05:00Z
 sealed | end dry run | refused: the update ended as succeeded at 2026-01-01T00:05:00Z
 sealed | publish | ended at 300 s, succeeded by Client
-ended | start | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | renew | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | seal by its client | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | seal by cancel | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | expire | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | end dry run | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
-ended | publish | refused: the update's lease ran out and it was ended as failed at 2026-01-01T00:05:00Z
+ended | start | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | renew | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | seal by its client | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | seal by cancel | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | expire | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | end dry run | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
+ended | publish | refused: the update ended as failed at 2026-01-01T00:05:00Z, because its lease ran out
 ";
     assert_eq!(table(Duration::from_secs(60)), expected);
 }
@@ -162,8 +162,7 @@ fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a
     assert_eq!(
         changed,
         [
-            "not started | start | refused: the update was created more than an hour ago and can no longer be started; \
-             run the command again",
+            "not started | start | refused: the update was created more than an hour ago, so it can no longer be started",
             "running | start | refused: the update's lease ran out at 2026-01-01T00:05:00Z",
             "running | renew | refused: the update's lease ran out at 2026-01-01T00:05:00Z",
             "running | seal by its client | refused: the update's lease ran out at 2026-01-01T00:05:00Z",

@@ -13,6 +13,7 @@ use crate::domain::ids::EnvironmentId;
 use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
 use crate::services::caller::Caller;
+use crate::services::error::EnvironmentError;
 use crate::services::{Error, work};
 
 /// The most rounds of calls of providers: what one returns may be an input of the next.
@@ -63,7 +64,7 @@ impl<T> Evaluated<T> {
     /// This, unless it has errors.
     pub(super) fn usable(self) -> Result<Self, Error> {
         if has_errors(&self.diagnostics) {
-            return Err(Error::Definition(self.diagnostics));
+            return Err(EnvironmentError::Definition(self.diagnostics).into());
         }
         Ok(self)
     }
@@ -87,7 +88,7 @@ pub(super) async fn diagnose(
 /// the others, and the text. `make` makes the answer of it.
 ///
 /// # Errors
-/// [`Error::NoOrg`]; [`Error::Definition`] for a text that cannot be read.
+/// `AccessError::NoOrg`; [`EnvironmentError::Definition`] for a text that cannot be read.
 pub async fn check<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -102,7 +103,7 @@ pub async fn check<T: Send + 'static>(
     let from = Imports::Current { overrides: &BTreeMap::new() };
     let evaluated = run(ctx, caller, org, Root::anonymous(text.to_owned()), from, wanted, make).await?;
     if !evaluated.is_read {
-        return Err(Error::Definition(evaluated.diagnostics));
+        return Err(EnvironmentError::Definition(evaluated.diagnostics).into());
     }
     Ok(evaluated.made)
 }
@@ -188,5 +189,5 @@ pub(super) async fn run<T: Send + 'static>(
             known.insert(call, outputs);
         }
     }
-    Err(Error::Invalid(format!("the environment asks its providers in more than {ROUNDS_MAX} rounds")))
+    Err(EnvironmentError::TooManyRounds { max: ROUNDS_MAX }.into())
 }

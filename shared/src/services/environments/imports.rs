@@ -15,6 +15,7 @@ use crate::domain::environment::evaluate::Source;
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::OrgName;
 use crate::layout::{EnvironmentRevision, OpenedRevision, Record};
+use crate::services::error::EnvironmentError;
 use crate::services::keys::data_keys;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
@@ -45,15 +46,15 @@ pub(crate) async fn open_secrets(
     ctx: &Context,
     id: EnvironmentId,
     ciphertexts: &[String],
-) -> Result<Vec<Result<String, String>>, Error> {
+) -> Result<Vec<Result<String, Error>>, Error> {
     let mut opened = Vec::with_capacity(ciphertexts.len());
     for ciphertext in ciphertexts {
         // What is not base64 fails to open, like the secret of another environment.
         let bytes = STANDARD.decode(ciphertext).unwrap_or_default();
         opened.push(match data_keys::decrypt(ctx, id, vec![bytes]).await {
             Ok(mut plaintexts) => String::from_utf8(plaintexts.pop().unwrap_or_default())
-                .map_err(|_| "the secret is no text in UTF-8".to_owned()),
-            Err(Error::Invalid(why)) => Err(why),
+                .map_err(|_| EnvironmentError::SecretNotText.into()),
+            Err(error @ Error::Invalid(_)) => Err(error),
             Err(error) => return Err(error),
         });
     }
@@ -79,6 +80,7 @@ pub(super) async fn secrets_of(
 ) -> Result<BTreeMap<String, Result<String, String>>, Error> {
     let ciphertexts = definition.ciphertexts();
     let opened = open_secrets(ctx, id, &ciphertexts).await?;
+    let opened = opened.into_iter().map(|opened| opened.map_err(|error| error.to_string()));
     Ok(ciphertexts.into_iter().zip(opened).collect())
 }
 
@@ -94,7 +96,7 @@ pub(super) async fn load(
     let mut next: BTreeSet<String> = root.named().into_iter().collect();
     while !next.is_empty() {
         if others.len() + next.len() > IMPORTS_MAX {
-            return Err(Error::Invalid(format!("an environment is made of {IMPORTS_MAX} others at most")));
+            return Err(EnvironmentError::TooManyImports { max: IMPORTS_MAX }.into());
         }
         let load = |name: String| async move {
             let one = load_one(ctx, org, &name, from, with_secrets).await?;
@@ -135,12 +137,9 @@ async fn load_one(
             let name = overrides.get(name).map_or(name, String::as_str);
             match find(ctx, org, name).await {
                 Ok(found) => found,
-                Err(
-                    error @ (Error::InvalidName(_)
-                    | Error::Invalid(_)
-                    | Error::NoEnvironment(_)
-                    | Error::NoRevision { .. }),
-                ) => return Ok(Err(error.to_string())),
+                Err(error @ (Error::Invalid(_) | Error::Environment(_))) => {
+                    return Ok(Err(error.to_string()));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -157,7 +156,7 @@ async fn load_one(
 /// project, with or without `@` and a number or a tag.
 async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<(OpenedRevision, String), Error> {
     let (address, which) = parse(org, name)?;
-    let missing = || Error::NoEnvironment(address.to_string());
+    let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
     let head = head_of(ctx, &address).await?.ok_or_else(missing)?.value;
     let (revision, text) = lookup::text(ctx, &address, &head, &which).await?;
     let version = name.split_once('@').map(|(_, version)| format!("@{version}"));
@@ -169,7 +168,7 @@ async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<(OpenedRevisio
 pub(super) async fn text_of(ctx: &Context, opened: &OpenedRevision) -> Result<String, Error> {
     let OpenedRevision { name, id, revision } = opened;
     let item = store::get(ctx, &EnvironmentRevision::key(*id, *revision)).await?;
-    let item = item.ok_or_else(|| Error::NoSession(format!("with {name}, which was removed")))?;
+    let item = item.ok_or_else(|| EnvironmentError::OpenedIsGone(name.clone()))?;
     let (_, text) = EnvironmentRevision::decode_with(&item.value)?;
     String::from_utf8(text.to_vec())
         .map_err(|_| Error::Broken(format!("revision {revision} of {name} is no text")))

@@ -6,6 +6,7 @@ use crate::domain::names::{
 };
 use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, Stored};
 use crate::services::caller::Caller;
+use crate::services::error::EnvironmentError;
 use crate::services::{Error, store};
 
 /// A retracted revision leads to another one, so often at most.
@@ -22,14 +23,14 @@ pub(crate) async fn head_of(
 /// The head of an environment, for a caller. One read.
 ///
 /// # Errors
-/// [`Error::NoEnvironment`] when it does not exist, and just so when the caller may not see its organization;
-/// [`Error::NotAllowed`].
+/// [`EnvironmentError::NotFound`] when it does not exist, and just so when the caller may not see its organization;
+/// `AccessError::NotAllowed`.
 pub async fn locate(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
 ) -> Result<Stored<EnvironmentHead>, Error> {
-    let missing = || Error::NoEnvironment(address.to_string());
+    let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
     caller.check(&address.org, missing)?;
     head_of(ctx, address).await?.ok_or_else(missing)
 }
@@ -37,7 +38,7 @@ pub async fn locate(
 /// Reads how an environment is named within an organization.
 ///
 /// # Errors
-/// [`Error::InvalidName`], [`Error::Invalid`].
+/// [`Error::Invalid`] for a name, [`EnvironmentError::NotARevision`].
 pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, RevisionRef), Error> {
     let (path, which) = match name.split_once('@') {
         Some((path, version)) => (path, RevisionRef::parse(version)?),
@@ -62,7 +63,7 @@ impl RevisionRef {
     /// Reads `latest`, a number, or a tag.
     ///
     /// # Errors
-    /// [`Error::InvalidName`], [`Error::Invalid`].
+    /// [`Error::Invalid`] for a name, [`EnvironmentError::NotARevision`].
     pub fn parse(text: &str) -> Result<Self, Error> {
         if text == LATEST {
             return Ok(Self::Latest);
@@ -71,9 +72,7 @@ impl RevisionRef {
             return Ok(Self::Tag(EnvironmentTagName::parse(text)?));
         }
         let number = text.parse().ok().filter(|number| *number > 0);
-        number
-            .map(Self::Number)
-            .ok_or_else(|| Error::Invalid("a revision is a whole number from 1, or a tag".to_owned()))
+        number.map(Self::Number).ok_or_else(|| EnvironmentError::NotARevision.into())
     }
 }
 
@@ -98,7 +97,9 @@ pub(super) fn number(
         RevisionRef::Number(number) => Some(*number).filter(|number| *number <= head.revision),
         RevisionRef::Tag(tag) => head.revision_tags.get(tag).map(|tag| tag.revision),
     };
-    found.ok_or_else(|| Error::NoRevision { environment: address.to_string(), what: which.to_string() })
+    found.ok_or_else(|| {
+        EnvironmentError::NoRevision { environment: address.clone(), revision: which.to_string() }.into()
+    })
 }
 
 /// A revision as it was written.
@@ -131,5 +132,5 @@ pub(crate) async fn text(
             None => return Ok((number, text)),
         }
     }
-    Err(Error::Invalid(format!("{which} of {address} was retracted, and so was all that replaces it")))
+    Err(EnvironmentError::AllRetracted { environment: address.clone(), revision: which.to_string() }.into())
 }

@@ -34,6 +34,7 @@ use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::layout::{self, DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
 use crate::ports::{Expect, Order, Timestamp, Write};
+use crate::services::error::EnvironmentError;
 use crate::services::store::retry::Attempts;
 
 /// Environments on one page of a list.
@@ -42,7 +43,7 @@ pub const LIST_PAGE: usize = 500;
 /// Makes an environment of this text.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::EnvironmentExists`], [`Error::Definition`].
+/// `AccessError::NoOrg`, [`EnvironmentError::Exists`], [`EnvironmentError::Definition`].
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -58,7 +59,7 @@ pub async fn create(
 }
 
 fn exists(address: &EnvironmentAddress) -> Error {
-    Error::EnvironmentExists(format!("environment {address}"))
+    EnvironmentError::Exists(address.clone()).into()
 }
 
 /// What makes an environment of this text, as long as there is none.
@@ -129,12 +130,10 @@ async fn accepted(
     // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
     let mut diagnostics = evaluation::diagnose(ctx, caller, address, id, text).await?;
     if has_errors(&diagnostics) {
-        return Err(Error::Definition(diagnostics));
+        return Err(EnvironmentError::Definition(diagnostics).into());
     }
     if sealed::holds_plaintext(&sealed) || !sealed::is_same(text, &sealed) {
-        let words =
-            "a secret could not be encrypted where it stands: write it as `fn::secret: …` on one line";
-        return Err(Error::Invalid(words.to_owned()));
+        return Err(EnvironmentError::SecretInPlace.into());
     }
     let name = address.within_org();
     diagnostics.extend(comments::secrets(text).into_iter().map(|span| {
@@ -171,7 +170,7 @@ pub(super) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Resu
     let ciphertexts: Vec<String> = shut.iter().map(|secret| secret.text.clone()).collect();
     let mut plaintexts = Vec::with_capacity(shut.len());
     for opened in imports::open_secrets(ctx, id, &ciphertexts).await? {
-        plaintexts.push(Replacement::Plaintext(opened.map_err(Error::Invalid)?));
+        plaintexts.push(Replacement::Plaintext(opened?));
     }
     Ok(sealed::replace(text, &shut.into_iter().zip(plaintexts).collect::<Vec<_>>()))
 }
@@ -195,7 +194,7 @@ fn etag(id: EnvironmentId, revision: u64) -> String {
 /// The text of an environment: the current one, or that of a revision, with its secrets opened if that is asked for.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn text(
     ctx: &Context,
     caller: &Caller,
@@ -228,7 +227,7 @@ pub struct Changed {
 /// anything. The same text again is no new revision, also where its secrets have to be sealed again.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::EnvironmentMoved`], [`Error::Definition`].
+/// As [`locate`]; [`EnvironmentError::Moved`], [`EnvironmentError::Definition`].
 pub async fn update(
     ctx: &Context,
     caller: &Caller,
@@ -243,7 +242,7 @@ pub async fn update(
         let head = locate(ctx, caller, address).await?;
         let EnvironmentHead { id, revision, .. } = head.value;
         if expected.is_some_and(|expected| expected != etag(id, revision)) {
-            return Err(Error::EnvironmentMoved(address.clone()));
+            return Err(EnvironmentError::Moved(address.clone()).into());
         }
         // Sealing the same text again would make another one.
         let (text, diagnostics) = match &accepted_text {
@@ -319,14 +318,14 @@ pub async fn protect(
 /// Deletes an environment, and frees its name. Until a sweep erases it, it can be undeleted.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::EnvironmentProtected`].
+/// As [`locate`]; [`EnvironmentError::Protected`].
 pub async fn delete(ctx: &Context, caller: &Caller, address: &EnvironmentAddress) -> Result<(), Error> {
     let mut attempts = Attempts::at("the environment");
     loop {
         attempts.begin()?;
         let head = locate(ctx, caller, address).await?;
         if head.value.is_protected {
-            return Err(Error::EnvironmentProtected(address.clone()));
+            return Err(EnvironmentError::Protected(address.clone()).into());
         }
         let (at, id) = (ctx.now(), head.value.id);
         let deleted = DeletedEnvironment { at, by: caller.user.login.clone(), head: head.value.clone() };
@@ -342,7 +341,7 @@ pub async fn delete(ctx: &Context, caller: &Caller, address: &EnvironmentAddress
 /// One page of the environments of an organization that can be undeleted, by project and name; with where the next begins.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn list_deleted(
     ctx: &Context,
     caller: &Caller,
@@ -369,14 +368,14 @@ pub async fn list_deleted(
 /// Undeletes the environment of this name that was deleted at this moment, which [`Deleted`] has in RFC 3339, or last.
 ///
 /// # Errors
-/// [`Error::NoEnvironment`] where none can come back, [`Error::EnvironmentExists`] where the name is taken.
+/// [`EnvironmentError::NotFound`] where none can come back, [`EnvironmentError::Exists`] where the name is taken.
 pub async fn undelete(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
     deleted_at: Option<&str>,
 ) -> Result<(), Error> {
-    let missing = || Error::NoEnvironment(format!("{address}, or one that was removed,"));
+    let missing = || EnvironmentError::NoneDeleted(address.clone()).into();
     caller.check(&address.org, missing)?;
     let mut attempts = Attempts::at("the environment");
     loop {
@@ -419,7 +418,7 @@ pub struct Deleted {
 /// One page of the environments of an organization, by project and name; with where the next begins. One query.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -463,7 +462,7 @@ const CLONED_WITHIN: Duration = Duration::from_secs(3600);
 /// anew.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::NoRevision`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`], [`Error::Invalid`].
 pub async fn clone(
     ctx: &Context,
     caller: &Caller,
@@ -483,15 +482,15 @@ pub async fn clone(
     }
     if preserve.history {
         if *which != RevisionRef::Latest {
-            let words =
-                "a clone has the history of an environment, or one revision of it: ask for one of the two";
-            return Err(Error::Invalid(words.to_owned()));
+            return Err(EnvironmentError::HistoryOrRevision.into());
         }
         if from.revision > CLONED_REVISIONS_MAX {
-            return Err(Error::Invalid(format!(
-                "{address} has {} revisions, and {CLONED_REVISIONS_MAX} can be cloned at once: clone it without its history",
-                from.revision
-            )));
+            return Err(EnvironmentError::TooManyRevisions {
+                environment: address.clone(),
+                revisions: from.revision,
+                max: CLONED_REVISIONS_MAX,
+            }
+            .into());
         }
         head.revision = from.revision;
         if preserve.revision_tags {

@@ -15,6 +15,7 @@ use crate::domain::names::{OrgName, StackAddress};
 use crate::domain::secret;
 use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::error::{AccessError, EnvironmentError, StackError};
 use crate::services::keys::data_keys;
 use crate::services::states::outputs;
 
@@ -83,17 +84,17 @@ impl StackOutputs {
     ) -> Result<(), Error> {
         let new: BTreeSet<StackAddress> = stacks.filter(|it| !self.known.contains_key(it)).cloned().collect();
         if self.known.len() + new.len() > STACKS_MAX {
-            return Err(Error::Invalid(format!(
-                "an environment has the outputs of {STACKS_MAX} stacks at most"
-            )));
+            return Err(EnvironmentError::TooManyStacks { max: STACKS_MAX }.into());
         }
         let read = |address: StackAddress| async move {
             let outputs = match outputs_of(ctx, caller, &address).await {
                 Ok(outputs) => Ok(outputs),
                 Err(Error::TooLarge { .. }) => return Err(too_long()),
-                Err(error @ (Error::NoStack(_) | Error::NotAllowed(_) | Error::Invalid(_))) => {
-                    Err(format!("the outputs of {address}: {error}"))
-                }
+                Err(
+                    error @ (Error::Stack(StackError::NotFound(_))
+                    | Error::Access(AccessError::NotAllowed(_))
+                    | Error::Environment(EnvironmentError::ForeignOutput)),
+                ) => Err(format!("the outputs of {address}: {error}")),
                 Err(error) => return Err(error),
             };
             Ok((address, outputs))
@@ -142,8 +143,7 @@ fn bytes_of(outputs: &OutputTexts) -> usize {
 }
 
 fn too_long() -> Error {
-    let most = OUTPUTS_BYTES_MAX >> 20;
-    Error::Invalid(format!("the outputs of stacks that an environment asks for are longer than {most} MiB"))
+    EnvironmentError::OutputsTooLong { mebibytes_max: OUTPUTS_BYTES_MAX >> 20 }.into()
 }
 
 /// The outputs of a stack, its secrets opened.
@@ -164,11 +164,7 @@ async fn outputs_of(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 
 /// A value with all secrets in it opened.
 async fn opened(ctx: &Context, stack: StackId, text: &str) -> Result<String, Error> {
-    let foreign = || {
-        Error::Invalid(
-            "they hold a secret that this server cannot open: another secrets provider sealed it".to_owned(),
-        )
-    };
+    let foreign = || Error::Environment(EnvironmentError::ForeignOutput);
     let mut value: Value = serde_json::from_str(text).map_err(|_| foreign())?;
     let ciphertexts = secret::ciphertexts(&value);
     let bytes = ciphertexts

@@ -6,6 +6,7 @@ use crate::domain::names::{EnvironmentAddress, LATEST};
 use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, check};
 use crate::ports::{Expect, Order};
 use crate::services::caller::Caller;
+use crate::services::error::EnvironmentError;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
@@ -58,7 +59,7 @@ pub async fn list(
 /// current one itself cannot be retracted. Said again, it changes nothing.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`], [`Error::Invalid`].
 pub async fn retract(
     ctx: &Context,
     caller: &Caller,
@@ -68,7 +69,7 @@ pub async fn retract(
     reason: String,
 ) -> Result<(), Error> {
     if reason.len() > REASON_BYTES_MAX {
-        return Err(Error::Invalid(format!("the reason has {REASON_BYTES_MAX} bytes at most")));
+        return Err(EnvironmentError::ReasonTooLong { bytes_max: REASON_BYTES_MAX }.into());
     }
     let mut attempts = Attempts::at("the environment");
     loop {
@@ -76,17 +77,16 @@ pub async fn retract(
         let head = locate(ctx, caller, address).await?;
         let retracted = number(address, &head.value, which)?;
         if retracted == head.value.revision {
-            let words = "the current revision cannot be retracted: write or roll back to another one first";
-            return Err(Error::Invalid(words.to_owned()));
+            return Err(EnvironmentError::RetractCurrent.into());
         }
         let replacement = replacement.unwrap_or(head.value.revision);
         number(address, &head.value, &RevisionRef::Number(replacement))?;
         if replacement == retracted || replacement == 0 {
-            return Err(Error::Invalid("a revision is replaced by another one".to_owned()));
+            return Err(EnvironmentError::ReplacesItself.into());
         }
         let (in_its_place, _) = read(ctx, address, &head.value, replacement).await?;
         if in_its_place.retracted.is_some() {
-            return Err(Error::Invalid(format!("revision {replacement} was retracted itself")));
+            return Err(EnvironmentError::ReplacementRetracted(replacement).into());
         }
         let key = EnvironmentRevision::key(head.value.id, retracted);
         let item = store::get(ctx, &key).await?;

@@ -19,6 +19,7 @@ use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::layout::{EnvironmentSession, OpenedRevision, Record, expiring};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
+use crate::services::error::EnvironmentError;
 use crate::services::keys::data_keys;
 use crate::services::{Error, store};
 
@@ -31,7 +32,7 @@ const ROOT: &str = "";
 /// Opens an environment for this long.
 ///
 /// # Errors
-/// [`Error::NoEnvironment`], [`Error::NoRevision`], [`Error::Definition`].
+/// [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`], [`EnvironmentError::Definition`].
 pub async fn open(
     ctx: &Context,
     caller: &Caller,
@@ -53,7 +54,7 @@ pub async fn open(
 /// Opens a text as if it were an environment, for this long. `overrides` replace what it imports.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::Definition`].
+/// `AccessError::NoOrg`, [`EnvironmentError::Definition`].
 pub async fn open_text(
     ctx: &Context,
     caller: &Caller,
@@ -84,9 +85,7 @@ async fn keep(
     tail: Vec<u8>,
 ) -> Result<SessionId, Error> {
     if lasts.is_zero() || lasts > SESSION_MAX {
-        return Err(Error::Invalid(
-            "an environment is opened for a second at least, and a day at most".to_owned(),
-        ));
+        return Err(EnvironmentError::Lasts.into());
     }
     let id = SessionId::new(ctx.ids.uuid());
     let until = ctx.now().plus(lasts);
@@ -100,7 +99,7 @@ async fn keep(
 /// Evaluates an opened environment again, and returns what `make` makes of it.
 ///
 /// # Errors
-/// [`Error::NoSession`]; [`Error::Definition`] if it cannot be evaluated any more.
+/// [`EnvironmentError::NoSession`]; [`EnvironmentError::Definition`] if it cannot be evaluated any more.
 pub async fn look<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -115,7 +114,7 @@ pub async fn look<T: Send + 'static>(
 /// The same for one value of it.
 ///
 /// # Errors
-/// Those of [`look`]; [`Error::Invalid`] for a path that leads to nothing.
+/// Those of [`look`]; [`EnvironmentError::NoValue`] for a path that leads to nothing.
 pub async fn look_for<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -127,7 +126,7 @@ pub async fn look_for<T: Send + 'static>(
 ) -> Result<T, Error> {
     let make = move |evaluation: &Evaluation<'_>| evaluation.found.as_deref().map(make);
     let found = look_with(ctx, caller, org, opened, session, Some(path), make).await?;
-    found.ok_or_else(|| Error::Invalid("there is no value at this path".to_owned()))
+    found.ok_or_else(|| EnvironmentError::NoValue.into())
 }
 
 async fn look_with<T: Send + 'static>(
@@ -140,7 +139,7 @@ async fn look_with<T: Send + 'static>(
     make: impl Fn(&Evaluation<'_>) -> T + Clone + Send + 'static,
 ) -> Result<T, Error> {
     caller.check_org(org)?;
-    let missing = || Error::NoSession(session.chars().take(60).collect());
+    let missing = || Error::Environment(EnvironmentError::NoSession(session.chars().take(60).collect()));
     let id = SessionId::parse(session).ok_or_else(missing)?;
     let item = store::get(ctx, &EnvironmentSession::key(id)).await?.ok_or_else(missing)?;
     let (session, tail) = EnvironmentSession::decode_with(&item.value)?;

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
 use crate::layout::{EnvironmentHead, EnvironmentTag, RevisionTag};
 use crate::services::caller::Caller;
+use crate::services::error::EnvironmentError;
 use crate::services::{Error, environments};
 
 /// Tags of each kind that an environment may have.
@@ -16,11 +17,11 @@ pub const TAGS_MAX: usize = 200;
 pub const VALUE_BYTES_MAX: usize = 256;
 
 fn missing(address: &EnvironmentAddress, name: &EnvironmentTagName) -> Error {
-    Error::NoRevision { environment: address.to_string(), what: format!("tag {name}") }
+    EnvironmentError::NoTag { environment: address.clone(), tag: name.clone() }.into()
 }
 
 fn exists(name: &EnvironmentTagName) -> Error {
-    Error::EnvironmentExists(format!("tag {name}"))
+    EnvironmentError::TagExists(name.clone()).into()
 }
 
 type Tags<T> = BTreeMap<EnvironmentTagName, T>;
@@ -30,7 +31,7 @@ fn check_new<T>(tags: &Tags<T>, name: &EnvironmentTagName) -> Result<(), Error> 
         return Err(exists(name));
     }
     if tags.len() >= TAGS_MAX {
-        return Err(Error::Invalid(format!("an environment can have {TAGS_MAX} tags of each kind")));
+        return Err(EnvironmentError::TooManyTags { max: TAGS_MAX }.into());
     }
     Ok(())
 }
@@ -51,16 +52,13 @@ fn check_value(value: &str) -> Result<(), Error> {
     if value.len() <= VALUE_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::Invalid(format!(
-        "the value of a tag has {VALUE_BYTES_MAX} bytes at most, and this has {}",
-        value.len()
-    )))
+    Err(EnvironmentError::TagTooLong { bytes: value.len(), bytes_max: VALUE_BYTES_MAX }.into())
 }
 
 /// Adds a tag to an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::Exists`], [`Error::Invalid`].
 pub async fn add(
     ctx: &Context,
     caller: &Caller,
@@ -83,7 +81,7 @@ pub async fn add(
 /// Gives a tag another name and another value, as long as it has the value that it is said to have.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`], [`Error::EnvironmentExists`], [`Error::EnvironmentMoved`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`], [`EnvironmentError::Exists`], [`EnvironmentError::Moved`].
 pub async fn replace(
     ctx: &Context,
     caller: &Caller,
@@ -97,7 +95,7 @@ pub async fn replace(
     environments::edit(ctx, caller, address, |head| {
         let tag = take(&mut head.tags, address, name)?;
         if expected.is_some_and(|expected| expected != tag.value) {
-            return Err(Error::EnvironmentMoved(address.clone()));
+            return Err(EnvironmentError::Moved(address.clone()).into());
         }
         check_new(&head.tags, new_name)?;
         let by = caller.user.login.clone();
@@ -111,7 +109,7 @@ pub async fn replace(
 /// Takes a tag away.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn remove(
     ctx: &Context,
     caller: &Caller,
@@ -124,7 +122,7 @@ pub async fn remove(
 /// A tag of an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn get(
     ctx: &Context,
     caller: &Caller,
@@ -137,7 +135,7 @@ pub async fn get(
 /// Gives a revision a name: the current one, or that of a number.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::EnvironmentExists`], [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`].
 pub async fn add_to_revision(
     ctx: &Context,
     caller: &Caller,
@@ -159,7 +157,7 @@ pub async fn add_to_revision(
 /// Gives a name to another revision.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn move_to_revision(
     ctx: &Context,
     caller: &Caller,
@@ -180,7 +178,7 @@ pub async fn move_to_revision(
 /// Takes a name from a revision.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn remove_from_revision(
     ctx: &Context,
     caller: &Caller,
@@ -194,7 +192,7 @@ pub async fn remove_from_revision(
 /// The revision that has a name. That of the current one is `latest`.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`].
 pub async fn of_revision(
     ctx: &Context,
     caller: &Caller,
@@ -205,7 +203,7 @@ pub async fn of_revision(
     match which {
         RevisionRef::Latest => Ok(latest(&head)),
         RevisionRef::Tag(name) => find(&head.revision_tags, address, name),
-        RevisionRef::Number(_) => Err(Error::Invalid("a number is no tag".to_owned())),
+        RevisionRef::Number(_) => Err(EnvironmentError::NumberIsNotATag.into()),
     }
 }
 
@@ -224,8 +222,8 @@ fn named(address: &EnvironmentAddress, head: &EnvironmentHead, revision: Option<
         None => Ok(head.revision),
         Some(revision) if (1..=head.revision).contains(&revision) => Ok(revision),
         Some(revision) => {
-            let what = format!("revision {revision}");
-            Err(Error::NoRevision { environment: address.to_string(), what })
+            let revision = format!("revision {revision}");
+            Err(EnvironmentError::NoRevision { environment: address.clone(), revision }.into())
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::services::{Error, store};
 /// The members of an organization with their roles, by login. One query, whoever asks.
 ///
 /// # Errors
-/// [`Error::NoOrg`] unless the caller is one of them.
+/// [`AccessError::NoOrg`] unless the caller is one of them.
 pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     caller.check_org(org)?;
     membership::read_members(ctx, org).await
@@ -46,7 +46,7 @@ pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
 /// Makes the first user and organization with an access token, unless there is a user already.
 ///
 /// # Errors
-/// [`Error::Invalid`] for the name that means the operator, and those of the ports.
+/// [`Error::Identity`] for the name that means the operator, and those of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
     if has_users(ctx, login).await? {
         return Ok(None);

@@ -5,16 +5,19 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, Record, Stored, User};
 use crate::ports::{Expect, Item, Write};
+use crate::services::error::AccessError;
 use crate::services::{Error, store};
 
 /// A user that is there.
 pub(super) async fn user(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
-    store::read(ctx, &User::key(login)).await?.ok_or_else(|| Error::NoUser(login.clone()))
+    store::read(ctx, &User::key(login))
+        .await?
+        .ok_or_else(|| Error::Access(AccessError::NoUser(login.clone())))
 }
 
 /// An organization that is there.
 pub(super) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Error> {
-    store::read(ctx, &Org::key(org)).await?.ok_or_else(|| Error::NoOrg(org.clone()))
+    store::read(ctx, &Org::key(org)).await?.ok_or_else(|| Error::Access(AccessError::NoOrg(org.clone())))
 }
 
 /// The write of a membership that stands with the organization.

@@ -9,6 +9,7 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, User, check, delete};
 use crate::ports::{Expect, Timestamp};
+use crate::services::error::IdentityError;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
@@ -18,13 +19,11 @@ const FIRST_MEMBERS_MAX: usize = 40;
 /// Makes an organization with these members.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is one of that name; [`Error::NoUser`].
+/// [`Error::Invalid`] when there is one of that name; `AccessError::NoUser`.
 pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
     let members: BTreeSet<&Login> = members.iter().collect();
     if members.len() > FIRST_MEMBERS_MAX {
-        return Err(Error::TooMany(format!(
-            "an organization is made with at most {FIRST_MEMBERS_MAX} members; add the others to it"
-        )));
+        return Err(IdentityError::TooManyMembers { max: FIRST_MEMBERS_MAX }.into());
     }
     let mut attempts = Attempts::at("a user");
     loop {
@@ -42,9 +41,7 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(created),
             Err(refusal) if refusal.index == 0 => {
-                return Err(Error::Invalid(format!(
-                    "there is an organization {org} already: choose another name"
-                )));
+                return Err(IdentityError::OrgExists(org.clone()).into());
             }
             Err(_) => {}
         }
@@ -54,7 +51,7 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
 /// The members of an organization with their roles, by login.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     membership::org(ctx, org).await?;
     membership::read_members(ctx, org).await
@@ -73,7 +70,7 @@ pub struct Membership {
 /// user learn it within a minute.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoUser`].
+/// `AccessError::NoOrg`, `AccessError::NoUser`.
 pub async fn add_member(
     ctx: &Context,
     org: &OrgName,
@@ -87,13 +84,10 @@ pub async fn add_member(
 /// with its lease.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoUser`], [`Error::Invalid`] for who is no member.
+/// `AccessError::NoOrg`, `AccessError::NoUser`, [`Error::Invalid`] for who is no member.
 pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
-    let not_one = || {
-        Error::Invalid(format!(
-            "{login} is no member of {org}: `statewright org member add {org} {login} --role {role}` makes one"
-        ))
-    };
+    let not_one =
+        || Error::Identity(IdentityError::NotAMember { login: login.clone(), org: org.clone(), role });
     change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_one)).await
 }
 
@@ -129,7 +123,7 @@ async fn change(
 /// Ends a membership, and says whether there was one. Processes that remember the user learn it within a minute.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoUser`].
+/// `AccessError::NoOrg`, `AccessError::NoUser`.
 pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
     let mut attempts = Attempts::at("the user");
     loop {

@@ -19,6 +19,7 @@ use crate::layout::{DirectoryEntry, Password, Stored, Token, User, check, delete
 use crate::ports::{Expect, Item, Timestamp, Write};
 use crate::services::Error;
 use crate::services::caller::{Caller, PASSWORD};
+use crate::services::error::{AccessError, IdentityError};
 use crate::services::store;
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
@@ -49,12 +50,12 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const NOBODYS: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-const WRONG: Error = Error::Unauthenticated("the user or the password is wrong");
+const WRONG: Error = Error::Access(AccessError::WrongPassword);
 
 /// Finds who shows this password. Two reads of the password at once and, if it is right, one of its owner, remembered for a minute.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`] unless it is the user's; [`Error::TooManyFailures`] and [`Error::TooManyPasswords`] where it was
+/// [`AccessError`] unless it is the user's; [`AccessError::TooManyFailures`] and [`AccessError::TooManyPasswords`] where it was
 /// not looked at.
 pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<Caller, Error> {
     let Ok(login) = Login::parse(login) else { return Err(WRONG) };
@@ -76,7 +77,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
         return Ok(caller);
     }
     if let Some(wait) = wait(&failures, ctx.now()) {
-        return Err(Error::TooManyFailures(wait));
+        return Err(AccessError::TooManyFailures(wait).into());
     }
     let mut slot = in_time(ctx, ctx.memory.passwords.slot()).await?;
     let stored = stored(ctx, &login).await?;
@@ -139,18 +140,16 @@ pub async fn move_old(ctx: &Context) -> Result<u64, Error> {
 /// Sets a user's password, in the place of one that was there.
 ///
 /// # Errors
-/// [`Error::NoUser`]; [`Error::Invalid`] for one that is too short or too long, or looks like an access token.
+/// [`AccessError::NoUser`]; [`IdentityError`] for one that is too short or too long, or looks like an access token.
 pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Error> {
     if password.chars().count() < CHARACTERS_MIN {
-        return Err(Error::Invalid(format!("a password has at least {CHARACTERS_MIN} characters")));
+        return Err(IdentityError::PasswordTooShort { characters_min: CHARACTERS_MIN }.into());
     }
     if password.len() > BYTES_MAX {
-        return Err(Error::Invalid(format!("a password has at most {BYTES_MAX} bytes")));
+        return Err(IdentityError::PasswordTooLong { bytes_max: BYTES_MAX }.into());
     }
     if password.starts_with(TOKEN_PREFIX) {
-        return Err(Error::Invalid(format!(
-            "what begins with {TOKEN_PREFIX} is taken for an access token: choose another password"
-        )));
+        return Err(IdentityError::PasswordLooksLikeToken { prefix: TOKEN_PREFIX }.into());
     }
     let mut salt = [0; 16];
     ctx.ids.fill(&mut salt);
@@ -176,7 +175,7 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
 /// Takes a user's password away, if there is one. Processes that remember whoever showed it forget that within a minute.
 ///
 /// # Errors
-/// [`Error::NoUser`].
+/// [`AccessError::NoUser`].
 pub async fn remove(ctx: &Context, login: &Login) -> Result<(), Error> {
     membership::user(ctx, login).await?;
     match store::commit(ctx, removal(login).into()).await? {
@@ -203,7 +202,7 @@ async fn in_time<T>(ctx: &Context, turn: impl Future<Output = T>) -> Result<T, E
     tokio::select! {
         biased;
         turn = turn => Ok(turn),
-        () = ctx.clock.sleep(PATIENCE) => Err(Error::TooManyPasswords),
+        () = ctx.clock.sleep(PATIENCE) => Err(Error::Access(AccessError::TooManyPasswords)),
     }
 }
 

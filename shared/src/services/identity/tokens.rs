@@ -11,6 +11,7 @@ use crate::layout::{Record, Token, TokenEntry, User, check, delete};
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::Error;
 use crate::services::caller::{Caller, PASSWORD};
+use crate::services::error::{AccessError, IdentityError};
 use crate::services::store;
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
@@ -53,20 +54,16 @@ impl Shown<'_> {
     }
 
     fn is_unknown(self) -> Error {
-        Error::Unauthenticated(match self {
-            Self::Token(_) => {
-                "the access token is not valid; log in again with `pulumi login` and a token of this server"
-            }
-            Self::Certificate(_) => {
-                "the client certificate is not known; `statewright token create NAME --certificate FILE` makes it known"
-            }
+        Error::Access(match self {
+            Self::Token(_) => AccessError::UnknownToken,
+            Self::Certificate(_) => AccessError::UnknownCertificate,
         })
     }
 
     fn is_over(self) -> Error {
-        Error::Unauthenticated(match self {
-            Self::Token(_) => "the access token has expired; make a new one and log in with it",
-            Self::Certificate(_) => "the client certificate has expired; make a new one known and use that",
+        Error::Access(match self {
+            Self::Token(_) => AccessError::TokenExpired,
+            Self::Certificate(_) => AccessError::CertificateExpired,
         })
     }
 }
@@ -74,7 +71,7 @@ impl Shown<'_> {
 /// Finds who shows this access token. One read of the token and one of its owner, remembered for a minute.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`] unless the token is known and valid now.
+/// [`AccessError`] unless the token is known and valid now.
 pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
     let (caller, _) = authenticate_run(ctx, Shown::Token(token), Duration::ZERO).await?;
     Ok(caller)
@@ -84,7 +81,7 @@ pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
 /// it ended: whoever asks has to prove otherwise that they may. A token that was revoked tells nothing.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`].
+/// [`AccessError`].
 pub async fn authenticate_run(
     ctx: &Context,
     shown: Shown<'_>,
@@ -112,7 +109,7 @@ pub async fn authenticate_run(
 /// Makes an access token, and returns it: it is shown this once, only its hash is kept.
 ///
 /// # Errors
-/// [`Error::NoUser`]; [`Error::Invalid`] when the user has a token of that name, or it is the one that passwords go by.
+/// [`AccessError::NoUser`]; [`IdentityError::TokenExists`], [`IdentityError::ReservedTokenName`].
 pub async fn create_token(
     ctx: &Context,
     login: &Login,
@@ -143,7 +140,7 @@ pub async fn create_scoped_token(
 /// and returns its entry in their list. It is pinned: who issued it does not matter.
 ///
 /// # Errors
-/// As [`create_token`]; [`Error::Invalid`] when the certificate's time is over, or it is known already.
+/// As [`create_token`]; [`IdentityError::CertificateExpired`], [`IdentityError::CertificateInUse`].
 pub async fn create_certificate(
     ctx: &Context,
     login: &Login,
@@ -154,10 +151,7 @@ pub async fn create_certificate(
 ) -> Result<TokenEntry, Error> {
     let (now, end) = (ctx.now(), certificate.not_after);
     if end <= now {
-        return Err(Error::Invalid(format!(
-            "the time of this certificate was over at {}: make a new one",
-            end.to_rfc3339()
-        )));
+        return Err(IdentityError::CertificateExpired(end).into());
     }
     let expires = expires_in.map_or(end, |duration| now.plus(duration).min(end));
     let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires), may };
@@ -167,9 +161,7 @@ pub async fn create_certificate(
 async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEntry, Error> {
     let Token { login, name, .. } = token;
     if name.as_str() == PASSWORD {
-        return Err(Error::Invalid(format!(
-            "{name} is what the history calls whoever shows a password: choose another name"
-        )));
+        return Err(IdentityError::ReservedTokenName(name.clone()).into());
     }
     let mut attempts = Attempts::at("the user");
     loop {
@@ -186,13 +178,11 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
             // The other may have gone since, so the name is looked for and not the hash.
             Err(_) => {
                 let named = store::get(ctx, &TokenEntry::key(login, name)).await?;
-                return Err(Error::Invalid(match named {
-                    Some(_) => format!(
-                        "user {login} has a token named {name} already: choose another name, or revoke that one first"
-                    ),
-                    None => "this certificate is that of another token already: use that, or revoke it first"
-                        .to_owned(),
-                }));
+                return Err(match named {
+                    Some(_) => IdentityError::TokenExists { login: login.clone(), name: name.clone() },
+                    None => IdentityError::CertificateInUse,
+                }
+                .into());
             }
         }
     }
@@ -201,7 +191,7 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
 /// The access tokens and client certificates of a user, by name.
 ///
 /// # Errors
-/// [`Error::NoUser`].
+/// [`AccessError::NoUser`].
 pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>, Error> {
     membership::user(ctx, login).await?;
     let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
@@ -230,7 +220,7 @@ pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Er
 /// Ends an access token. Processes that remember it forget it within a minute.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is no such token.
+/// [`IdentityError::NoToken`].
 pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Result<(), Error> {
     let mut attempts = Attempts::at("the token");
     loop {
@@ -241,7 +231,7 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
             if attempt > 0 {
                 return Ok(());
             }
-            return Err(Error::Invalid(format!("user {login} has no token named {name}")));
+            return Err(IdentityError::NoToken { login: login.clone(), name: name.clone() }.into());
         };
         let hash = entry.value.hash.clone();
         let writes = vec![delete(key, entry.unchanged()), delete(Token::key(&hash), Expect::Any)];

@@ -11,6 +11,7 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{DirectoryEntry, Member, Org, User, check, delete};
 use crate::ports::Expect;
+use crate::services::error::{AccessError, IdentityError};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
@@ -21,13 +22,13 @@ const MEMBERSHIPS_MAX: usize = 40;
 /// without one.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a user of that name; [`Error::NoOrg`].
+/// [`Error::Invalid`] when there is a user of that name; [`AccessError::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role) -> Result<User, Error> {
     check_name(login)?;
     let nobody = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };
     let user = names.iter().fold(nobody, |user, org| user.as_member(org, role));
     if user.orgs.len() > MEMBERSHIPS_MAX {
-        return Err(Error::TooMany(format!("a user is made with at most {MEMBERSHIPS_MAX} organizations")));
+        return Err(IdentityError::TooManyMemberships { max: MEMBERSHIPS_MAX }.into());
     }
     // What is left of a user of that name whose removal did not end.
     if store::read(ctx, &User::key(login)).await?.is_none() {
@@ -44,9 +45,7 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
     }
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(user),
-        Err(refusal) if refusal.index == 0 => {
-            Err(Error::Invalid(format!("there is a user {login} already: choose another name")))
-        }
+        Err(refusal) if refusal.index == 0 => Err(IdentityError::UserExists(login.clone()).into()),
         Err(_) => Err(Error::Contended("an organization")),
     }
 }
@@ -54,9 +53,7 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
 /// Refuses the name under which the history knows the operator.
 pub(super) fn check_name(login: &Login) -> Result<(), Error> {
     if login.as_str() == OPERATOR {
-        return Err(Error::Invalid(format!(
-            "{OPERATOR} is what the history calls whoever works at the store itself: choose another name"
-        )));
+        return Err(IdentityError::ReservedLogin(OPERATOR).into());
     }
     Ok(())
 }
@@ -89,7 +86,7 @@ pub struct Removed {
 /// runs ends with its lease. A repeat after a crash takes away what the first left.
 ///
 /// # Errors
-/// [`Error::NoUser`].
+/// [`AccessError::NoUser`].
 pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
     let mut left: Vec<OrgName> = Vec::new();
     let mut attempts = Attempts::at("the user");
@@ -101,7 +98,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             if attempt > 0 || tokens > 0 {
                 return Ok(Removed { tokens, orgs: left });
             }
-            return Err(Error::NoUser(login.clone()));
+            return Err(AccessError::NoUser(login.clone()).into());
         };
         let mut orgs = user.value.orgs.clone();
         let ended = orgs.split_off(orgs.len().saturating_sub(MEMBERSHIPS_MAX));

@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StackId};
 use crate::layout::{Record, WrappedDataKey, check};
 use crate::ports::{DataKey, Expect, Item, KeyContext, Order, WrappedKey};
+use crate::services::error::InvalidInput;
 use crate::services::store::retry::Attempts;
 use crate::services::work;
 use crate::services::work::SMALL_BYTES_MAX;
@@ -57,7 +58,7 @@ pub async fn encrypt(
         let (_, body) = ciphertext.split_at_mut(HEADER_BYTES + NONCE_BYTES);
         let tag = cipher
             .encrypt_in_place_detached(Nonce::from_slice(&nonce), aad.as_bytes(), body)
-            .map_err(|_| Error::Invalid("a secret is too long to be encrypted".to_owned()))?;
+            .map_err(|_| Error::Invalid(InvalidInput::TooLongToEncrypt))?;
         ciphertext.extend_from_slice(&tag);
         Ok(ciphertext)
     };
@@ -75,19 +76,7 @@ pub async fn decrypt(
     ciphertexts: Vec<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, Error> {
     let owner = owner.into();
-    let foreign = move || {
-        let words = match owner {
-            KeyOwner::Stack(_) | KeyOwner::State(_) => {
-                "the ciphertext was not encrypted by this server for this stack: check that the stack and its \
-                 Pulumi.<stack>.yaml belong together, or set the secret again with `pulumi config set --secret`"
-            }
-            KeyOwner::Environment(_) => {
-                "the ciphertext was not encrypted by this server for this environment: write the secret itself in its \
-                 place, as `fn::secret: …`, or set it with `pulumi env set --secret`"
-            }
-        };
-        Error::Invalid(words.to_owned())
-    };
+    let foreign = move || Error::Invalid(InvalidInput::ForeignCiphertext(owner));
     // All keys first: what needs processors alone is then done at once.
     let mut ciphers: BTreeMap<u32, Aes256Gcm> = BTreeMap::new();
     for ciphertext in &ciphertexts {
@@ -140,7 +129,7 @@ pub(crate) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Resul
         let (_, body) = sealed.split_at_mut(HEADER_BYTES + NONCE_BYTES);
         let tag = cipher(&key)
             .encrypt_in_place_detached(Nonce::from_slice(&nonce), owner.id().as_bytes(), body)
-            .map_err(|_| Error::Invalid("the text is too long to be encrypted".to_owned()))?;
+            .map_err(|_| Error::Invalid(InvalidInput::TooLongToEncrypt))?;
         sealed.extend_from_slice(&tag);
         Ok(sealed)
     })
@@ -240,9 +229,8 @@ pub(super) async fn renew_newest_key(
     loop {
         attempts.begin()?;
         let Some(newest) = newest_item(ctx, owner).await? else { return Ok(None) };
-        let number = key_number(owner, &newest)?.checked_add(1).ok_or_else(|| {
-            Error::Invalid(format!("{owner} has had as many data keys as can be told apart"))
-        })?;
+        let number =
+            key_number(owner, &newest)?.checked_add(1).ok_or_else(|| InvalidInput::TooManyDataKeys(owner))?;
         let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: ctx.now() };
         let key = WrappedDataKey::key(owner, number);

@@ -30,6 +30,7 @@ use crate::layout::{
     describes_the_store, named_blobs,
 };
 use crate::ports::{BlobKey, BoxError, Inventory, Item, ItemKey, Revision, Timestamp, Wrap};
+use crate::services::error::MaintenanceError;
 use crate::services::store::compression::{gunzip, gzip};
 use crate::services::work::in_background;
 use crate::services::{Error, store};
@@ -180,9 +181,7 @@ pub async fn last(shelf: &Context) -> Result<Option<Made>, Error> {
     match serde_json::from_slice::<Format>(&bytes).map_err(broken)?.format {
         FORMAT => Ok(Some(serde_json::from_slice(&bytes).map_err(broken)?)),
         older if older < FORMAT => Ok(None),
-        newer => Err(Error::Invalid(format!(
-            "the backup has format {newer}, and this program knows format {FORMAT} only. Use the program that made it"
-        ))),
+        newer => Err(MaintenanceError::BackupFormat { found: newer, known: FORMAT }.into()),
     }
 }
 
@@ -203,7 +202,7 @@ pub async fn torn(moment: Source<'_>, live: Source<'_>) -> Result<Vec<String>, E
 /// Makes a backup. One that was broken off leaves the last finished one as it was.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a place that holds something else, or a store that nothing has used; those of the ports.
+/// [`MaintenanceError`] for a place that holds something else, or a store that nothing has used; those of the ports.
 pub async fn back_up(
     wanted: Wanted<'_>,
     shelf: Shelf<'_>,
@@ -249,9 +248,7 @@ pub async fn ready(ctx: &Context, shelf: Shelf<'_>) -> Result<(), Error> {
 async fn source_of(ctx: &Context) -> Result<String, Error> {
     match store::read(ctx, &Signer::key()).await? {
         Some(signer) => Ok(signer.value.key),
-        None => {
-            Err(Error::Invalid("there is nothing to back up: no server has run on the store yet".to_owned()))
-        }
+        None => Err(MaintenanceError::NothingToBackUp.into()),
     }
 }
 
@@ -287,9 +284,7 @@ async fn refuse_other(ctx: &Context, source: &str, shelf: Shelf<'_>) -> Result<B
             if store::get(ctx, &VerifyingKeyRecord::key(&last.source)).await?.is_some() {
                 return Ok(there);
             }
-            return Err(Error::Invalid(
-                "a backup of another store is there. Nothing was changed. Choose another place".to_owned(),
-            ));
+            return Err(MaintenanceError::OtherBackup.into());
         }
         None => {}
     }
@@ -298,11 +293,7 @@ async fn refuse_other(ctx: &Context, source: &str, shelf: Shelf<'_>) -> Result<B
     if there.is_empty() || (was_begun && there.iter().all(is_ours)) {
         return Ok(there);
     }
-    Err(Error::Invalid(
-        "something else is there, and no backup of this kind. Nothing was changed. A backup goes into a bucket or a folder of \
-         its own"
-            .to_owned(),
-    ))
+    Err(MaintenanceError::NotABackup.into())
 }
 
 /// The parts that are being written.

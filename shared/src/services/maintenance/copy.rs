@@ -26,6 +26,7 @@ use crate::ports::{
     BlobKey, DataKey, Expect, Inventory, Item, ItemKey, KeyContext, Revision, Wrap, WrappedKey, Write,
     WriteAction,
 };
+use crate::services::error::MaintenanceError;
 use crate::services::keys::data_keys;
 use crate::services::{Error, store, updates};
 
@@ -113,15 +114,11 @@ pub enum Progress {
 /// Refuses a store into which a copy was begun and not finished: what everybody asks who opens one. A read.
 ///
 /// # Errors
-/// [`Error::Invalid`], with what to do.
+/// [`MaintenanceError::CopyUnfinished`].
 pub async fn refuse_unfinished(ctx: &Context) -> Result<(), Error> {
     match store::get(ctx, &UnfinishedCopy::key()).await? {
         None => Ok(()),
-        Some(_) => Err(Error::Invalid(
-            "a copy into this store was begun and is not finished. Run `statewright copy` again as it was begun, and it \
-             goes on"
-                .to_owned(),
-        )),
+        Some(_) => Err(MaintenanceError::CopyUnfinished.into()),
     }
 }
 
@@ -131,7 +128,7 @@ pub async fn refuse_unfinished(ctx: &Context) -> Result<(), Error> {
 /// What the target remembers of items that are there takes some 200 bytes of memory for each.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a target that holds something else, for a source on which updates run, or that changes all the
+/// [`MaintenanceError`] for a target that holds something else, for a source on which updates run, or that changes all the
 /// time; those of the ports. Running it again goes on.
 pub async fn copy(
     source: Source<'_>,
@@ -153,17 +150,13 @@ pub async fn copy(
             return Ok(done);
         }
     }
-    Err(Error::Invalid(
-        "the source changed while it was copied, every time that all was compared. Stop what uses it, and run this again: \
-         it goes on"
-            .to_owned(),
-    ))
+    Err(MaintenanceError::SourceChanges.into())
 }
 
 /// Refuses a source that cannot be copied now. Ask it before a place for the copy is made.
 ///
 /// # Errors
-/// [`Error::Invalid`] where updates run on it, or where there is nothing to copy; those of the ports.
+/// [`MaintenanceError::UpdatesRunning`], [`MaintenanceError::NothingToCopy`]; those of the ports.
 pub async fn ready(source: Source<'_>) -> Result<(), Error> {
     signer_of(source).await?;
     refuse_running(source).await
@@ -173,9 +166,7 @@ pub async fn ready(source: Source<'_>) -> Result<(), Error> {
 async fn signer_of(source: Source<'_>) -> Result<String, Error> {
     match store::read(source.ctx, &Signer::key()).await? {
         Some(signer) => Ok(signer.value.key),
-        None => {
-            Err(Error::Invalid("there is nothing to copy: no server has run on the source yet".to_owned()))
-        }
+        None => Err(MaintenanceError::NothingToCopy.into()),
     }
 }
 
@@ -183,10 +174,7 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
     let running = if source.is_shared { health::updates_running(source.ctx).await? } else { 0 };
     match running {
         0 => Ok(()),
-        count => Err(Error::Invalid(format!(
-            "updates run on the source ({count}). Let them end (`statewright stack list` shows them), stop its servers, and \
-             run this again"
-        ))),
+        count => Err(MaintenanceError::UpdatesRunning(count).into()),
     }
 }
 
@@ -204,19 +192,11 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool
     let expect = match &found {
         Some(mark) if is_source => mark.unchanged(),
         Some(_) => {
-            return Err(Error::Invalid(
-                "the target holds an unfinished copy of another store. Nothing was changed. Finish that one, or choose \
-                 another target"
-                    .to_owned(),
-            ));
+            return Err(MaintenanceError::TargetOfOtherCopy.into());
         }
         None if is_empty(target).await? => Expect::Absent,
         None => {
-            return Err(Error::Invalid(
-                "the target is not empty. Nothing was changed. A copy goes into a new folder, or into a table and a bucket \
-                 that nothing has used"
-                    .to_owned(),
-            ));
+            return Err(MaintenanceError::TargetNotEmpty.into());
         }
     };
     let begun = found.as_ref().map_or_else(|| ctx.now(), |mark| mark.value.begun);
@@ -228,7 +208,7 @@ async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool
 }
 
 fn taken() -> Error {
-    Error::Invalid("another copy into this target was begun meanwhile: this one has ended".to_owned())
+    Error::Maintenance(MaintenanceError::OtherCopyBegan)
 }
 
 async fn is_empty(target: Target<'_>) -> Result<bool, Error> {
@@ -351,11 +331,10 @@ impl Copying<'_> {
             let keys: Vec<ItemKey> = commit.iter().map(|write| write.key.clone()).collect();
             if let Err(refusal) = store::commit(self.target.ctx, commit).await? {
                 return Err(match keys.get(refusal.index) {
-                    Some(key) if refusal.index > 0 => Error::Invalid(format!(
-                        "something else writes to the target: {} {} changed while it was copied. Stop it, and run this \
-                         again",
-                        key.partition, key.sort
-                    )),
+                    Some(key) if refusal.index > 0 => Error::Maintenance(MaintenanceError::TargetChanged {
+                        partition: key.partition.clone(),
+                        sort: key.sort.clone(),
+                    }),
                     _ => taken(),
                 });
             }

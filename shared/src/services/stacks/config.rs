@@ -7,6 +7,7 @@ use crate::ports::Write;
 use crate::services::caller::Caller;
 use crate::services::environments;
 use crate::services::environments::lookup::{RevisionRef, head_of, parse};
+use crate::services::error::{EnvironmentError, StackError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, store};
@@ -45,9 +46,7 @@ fn check_lengths(config: &StackConfig) -> Result<(), Error> {
     let StackConfig { environment: _, secrets_provider, encrypted_key, encryption_salt } = config;
     for text in [secrets_provider, encrypted_key, encryption_salt] {
         if text.len() > PROVIDER_BYTES_MAX {
-            let words =
-                format!("what a stack keeps of its secrets provider has {PROVIDER_BYTES_MAX} bytes at most");
-            return Err(Error::Invalid(words));
+            return Err(StackError::ProviderTooLong { bytes_max: PROVIDER_BYTES_MAX }.into());
         }
     }
     Ok(())
@@ -57,7 +56,7 @@ fn check_lengths(config: &StackConfig) -> Result<(), Error> {
 async fn find(ctx: &Context, org: &OrgName, config: &StackConfig) -> Result<(), Error> {
     let (address, which) = parse(org, &config.environment)?;
     let head = head_of(ctx, &address).await?;
-    let head = head.ok_or_else(|| Error::NoEnvironment(address.to_string()))?;
+    let head = head.ok_or_else(|| EnvironmentError::NotFound(address.clone()))?;
     environments::lookup::text(ctx, &address, &head.value, &which).await?;
     Ok(())
 }
@@ -66,7 +65,7 @@ async fn find(ctx: &Context, org: &OrgName, config: &StackConfig) -> Result<(), 
 /// runs with was read before it began.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::NoEnvironment`], [`Error::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`].
 pub async fn set(
     ctx: &Context,
     caller: &Caller,

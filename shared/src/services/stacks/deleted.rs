@@ -9,6 +9,7 @@ use crate::layout::{
     StackOutputs, StackVersion, Stored, UpdateEntry, WrappedDataKey, check, delete,
 };
 use crate::ports::{Expect, ItemKey, Order, Page, Timestamp};
+use crate::services::error::StackError;
 use crate::services::store::deletion::{commit_to_erase, deletions, erase_former_names};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::store::retry::Attempts;
@@ -68,7 +69,7 @@ fn view(org: &OrgName, key: &ItemKey, deleted: &DeletedStack) -> Result<Deleted,
 /// deleted, `id` selects one.
 ///
 /// # Errors
-/// [`Error::Invalid`] where there is none, or several and no id; [`Error::StackExists`] where the name is taken.
+/// [`StackError::NoneDeleted`]; [`StackError::SeveralDeleted`] without an id; [`StackError::Exists`] where the name is taken.
 pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>) -> Result<StackId, Error> {
     let mut attempts = Attempts::at("the stack");
     loop {
@@ -77,7 +78,7 @@ pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>
         let mut found = deletions(ctx, named).await?;
         found.retain(|(_, deleted)| id.is_none_or(|id| id == deleted.value.name.id));
         let [(key, deleted)] = found.as_slice() else {
-            return Err(Error::Invalid(which(address, &found)));
+            return Err(which(address, &found).into());
         };
         let name = &deleted.value.name;
         let head = store::read(ctx, &StackHead::key(name.id)).await?;
@@ -90,21 +91,19 @@ pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>
         ];
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(name.id),
-            Err(refusal) if refusal.index == 0 => return Err(Error::StackExists(address.clone())),
+            Err(refusal) if refusal.index == 0 => return Err(StackError::Exists(address.clone()).into()),
             Err(_) => {}
         }
     }
 }
 
-fn which(address: &StackAddress, found: &[(ItemKey, Stored<DeletedStack>)]) -> String {
-    let line = |DeletedStack { at, name, .. }: &DeletedStack| {
-        format!("{} (removed at {})", name.id, at.to_rfc3339())
-    };
-    let lines: Vec<String> = found.iter().map(|(_, deleted)| line(&deleted.value)).collect();
-    if lines.is_empty() {
-        return format!("no removed stack {address} can be brought back");
+fn which(address: &StackAddress, found: &[(ItemKey, Stored<DeletedStack>)]) -> StackError {
+    let address = address.clone();
+    if found.is_empty() {
+        return StackError::NoneDeleted(address);
     }
-    format!("several stacks {address} were removed; say which one by its id: {}", lines.join(", "))
+    let found = found.iter().map(|(_, deleted)| (deleted.value.name.id, deleted.value.at)).collect();
+    StackError::SeveralDeleted { address, found }
 }
 
 /// Erases a stack that was deleted when its time has come: what opens its secrets first, then what its updates left, its

@@ -5,6 +5,7 @@ use crate::domain::names::StackAddress;
 use crate::layout::{Record, StackVersion};
 use crate::ports::Order;
 use crate::services::caller::Caller;
+use crate::services::error::StackError;
 use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
@@ -58,7 +59,7 @@ pub async fn list(
 /// One entry, with the stack's newest version; the newest entry where none is named.
 ///
 /// # Errors
-/// [`Error::NeverUpdated`] for a stack without a version, [`Error::NoVersion`] for one that it does not have.
+/// [`StackError::NeverUpdated`] for a stack without a version, [`StackError::NoVersion`] for one that it does not have.
 pub async fn entry(
     ctx: &Context,
     caller: &Caller,
@@ -69,7 +70,7 @@ pub async fn entry(
     let newest = head.value.version;
     let version = match (version, newest) {
         (Some(version), _) => version,
-        (None, 0) => return Err(Error::NeverUpdated(address.clone())),
+        (None, 0) => return Err(StackError::NeverUpdated(address.clone()).into()),
         (None, newest) => newest,
     };
     Ok((stack_lookup::read_version(ctx, id, address, version).await?, newest))

@@ -27,6 +27,7 @@ use crate::layout::{
     self, DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs,
 };
 use crate::ports::{Expect, Order, SignedUrl};
+use crate::services::error::{AccessError, StackError};
 use crate::services::store::retry::Attempts;
 
 /// Stacks on one page of a list.
@@ -74,7 +75,7 @@ pub struct NewStack {
 /// Makes a stack.
 ///
 /// # Errors
-/// [`Error::StackExists`], [`Error::NoOrg`], [`Error::NoRevision`] for configuration that there is not, and [`Error::Invalid`] for tags or a deployment that cannot be taken.
+/// [`StackError::Exists`], [`AccessError::NoOrg`], `EnvironmentError::NoRevision` for configuration that there is not, and [`Error::Invalid`] for tags or a deployment that cannot be taken.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -114,7 +115,7 @@ pub async fn create(
     writes.extend(environment);
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
-        Err(refusal) if refusal.index == 0 => Err(Error::StackExists(address.clone())),
+        Err(refusal) if refusal.index == 0 => Err(StackError::Exists(address.clone()).into()),
         // Somebody made an environment of that name at this moment.
         Err(_) => Err(Error::Contended("the stack's environment")),
     }
@@ -180,7 +181,7 @@ pub struct ListPosition {
 /// One page of the stacks that the caller may see, by organization, project and name. One query a page.
 ///
 /// # Errors
-/// [`Error::NotAllowed`]. An organization that the caller may not see has no stacks.
+/// [`AccessError::NotAllowed`]. An organization that the caller may not see has no stacks.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -247,7 +248,7 @@ fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
 /// Whether any stack of the project exists.
 ///
 /// # Errors
-/// [`Error::NotAllowed`].
+/// [`AccessError::NotAllowed`].
 pub async fn project_exists(
     ctx: &Context,
     caller: &Caller,
@@ -255,7 +256,7 @@ pub async fn project_exists(
     project: &ProjectName,
 ) -> Result<bool, Error> {
     match caller.check_org(org) {
-        Err(Error::NoOrg(_)) => return Ok(false),
+        Err(Error::Access(AccessError::NoOrg(_))) => return Ok(false),
         checked => checked?,
     }
     let query = StackEntry::of_org(org, Some(project)).query(None, Order::Ascending, 1);
@@ -266,7 +267,7 @@ pub async fn project_exists(
 /// [`super::stacks::deleted`].
 ///
 /// # Errors
-/// [`Error::StackHasResources`] unless forced, [`Error::Held`] while an update runs.
+/// [`StackError::HasResources`] unless forced, `UpdateError::Held` while an update runs.
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
@@ -281,7 +282,7 @@ pub async fn delete(
         if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
             && has_resources(ctx, snapshot).await?
         {
-            return Err(Error::StackHasResources);
+            return Err(StackError::HasResources.into());
         }
         let name = read_name(ctx, address).await?;
         let at = ctx.now();
@@ -337,7 +338,7 @@ pub async fn add_tag(
 ) -> Result<(), Error> {
     change_tags(ctx, caller, address, |mut tags| {
         if let Some(old) = tags.insert(tag.clone(), value.clone()).filter(|old| *old != value) {
-            return Err(Error::Invalid(format!("the stack has the tag {tag:?} already, as {old:?}")));
+            return Err(StackError::TagExists { tag: tag.clone(), value: old.clone() }.into());
         }
         check_tags(&tags).map(|()| tags)
     })
@@ -347,7 +348,7 @@ pub async fn add_tag(
 /// Gives one tag of a stack another value.
 ///
 /// # Errors
-/// [`Error::NoTag`]; [`Error::Invalid`] for a value that cannot be.
+/// [`StackError::NoTag`]; [`Error::Invalid`] for a value that cannot be.
 pub async fn edit_tag(
     ctx: &Context,
     caller: &Caller,
@@ -356,7 +357,7 @@ pub async fn edit_tag(
 ) -> Result<(), Error> {
     change_tags(ctx, caller, address, |mut tags| {
         if tags.insert(tag.clone(), value.clone()).is_none() {
-            return Err(Error::NoTag { address: address.clone(), tag: tag.clone() });
+            return Err(StackError::NoTag { address: address.clone(), tag: tag.clone() }.into());
         }
         check_tags(&tags).map(|()| tags)
     })
@@ -366,7 +367,7 @@ pub async fn edit_tag(
 /// Takes one tag from a stack.
 ///
 /// # Errors
-/// [`Error::NoTag`].
+/// [`StackError::NoTag`].
 pub async fn remove_tag(
     ctx: &Context,
     caller: &Caller,
@@ -375,7 +376,7 @@ pub async fn remove_tag(
 ) -> Result<(), Error> {
     change_tags(ctx, caller, address, |mut tags| match tags.remove(&tag) {
         Some(_) => Ok(tags),
-        None => Err(Error::NoTag { address: address.clone(), tag: tag.clone() }),
+        None => Err(StackError::NoTag { address: address.clone(), tag: tag.clone() }.into()),
     })
     .await
 }
@@ -412,7 +413,7 @@ pub enum Exported {
 /// runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
-/// [`Error::NoVersion`] for a version that does not exist, [`Error::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
+/// [`StackError::NoVersion`] for a version that does not exist, [`StackError::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
 pub async fn export(
     ctx: &Context,
     caller: &Caller,

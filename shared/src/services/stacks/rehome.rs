@@ -12,6 +12,7 @@ use crate::domain::names::StackAddress;
 use crate::domain::server_url::{ServerUrl, comparable_host};
 use crate::services::Error;
 use crate::services::caller::Caller;
+use crate::services::error::StackError;
 use crate::services::stacks;
 use crate::services::store::retry::Attempts;
 use crate::services::updates;
@@ -96,7 +97,7 @@ async fn stack_of(
         let located = match takeover::locate_settled(ctx, caller, address).await {
             Ok(located) => located,
             // Removed or renamed since the page was read; a renamed one may have to be met on another page.
-            Err(Error::NoStack(_)) => return Ok(Rehomed::Elsewhere),
+            Err(Error::Stack(StackError::NotFound(_))) => return Ok(Rehomed::Elsewhere),
             Err(error) => return Err(error),
         };
         let head = &located.head.value;

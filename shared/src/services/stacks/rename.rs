@@ -10,6 +10,7 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::{FormerStackName, FormerStackNameEntry, StackEntry, StackHead, delete};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
+use crate::services::error::StackError;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
@@ -31,8 +32,8 @@ pub struct NewAddress {
 /// has none. A repeat, as after a lost answer, finds it done.
 ///
 /// # Errors
-/// [`Error::NoStack`], [`Error::NoOrg`]; [`Error::StackExists`] where the new address is taken, by the stack itself too;
-/// [`Error::Held`] while an update runs.
+/// [`StackError::NotFound`], `AccessError::NoOrg`; [`StackError::Exists`] where the new address is taken, by the stack itself too;
+/// `UpdateError::Held` while an update runs.
 pub async fn rename(
     ctx: &Context,
     caller: &Caller,
@@ -49,11 +50,11 @@ pub async fn rename(
         attempts.begin()?;
         let Located { id, head } = match takeover::locate_settled(ctx, caller, from).await {
             Ok(located) => located,
-            Err(Error::NoStack(address)) => {
+            Err(Error::Stack(StackError::NotFound(address))) => {
                 let renamed = stack_lookup::find_renamed(ctx, caller, from).await?;
                 return match renamed.filter(|located| located.head.value.address == to) {
                     Some(located) => Ok(located.head.value.last),
-                    None => Err(Error::NoStack(address)),
+                    None => Err(StackError::NotFound(address).into()),
                 };
             }
             Err(error) => return Err(error),
@@ -63,7 +64,7 @@ pub async fn rename(
         match stack_lookup::find(ctx, &to).await? {
             // The same was asked for at once, and done since the stack was read: the next look says so.
             Some(located) if located.id == id && to != *from => continue,
-            Some(_) => return Err(Error::StackExists(to)),
+            Some(_) => return Err(StackError::Exists(to).into()),
             None => {}
         }
         let Some(name) = store::read(ctx, &StackEntry::key(from)).await? else { continue };

@@ -21,7 +21,7 @@ use crate::services::{Error, work};
 /// it is called now. Nothing in the cloud changes: the next `pulumi refresh` or `up` sees what is there.
 ///
 /// # Errors
-/// [`Error::NoVersion`]; [`Error::Held`] while an update runs.
+/// `StackError::NoVersion`; `UpdateError::Held` while an update runs.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
@@ -43,7 +43,7 @@ pub async fn restore(
 /// opened to be compared, and nothing of them is told; those that do not open here differ if their ciphertexts do.
 ///
 /// # Errors
-/// [`Error::NoVersion`].
+/// `StackError::NoVersion`.
 pub async fn compare(
     ctx: &Context,
     caller: &Caller,

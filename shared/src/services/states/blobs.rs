@@ -9,6 +9,7 @@ use crate::domain::ids::StateId;
 use crate::domain::tfstate::{Document, Index, Output, marked};
 use crate::layout::{KeptState, Payload, StateVersion};
 use crate::ports::{BlobKey, Timestamp};
+use crate::services::error::InvalidInput;
 use crate::services::keys::data_keys;
 use crate::services::store::compression::{gunzip, gzip, length_said};
 use crate::services::work;
@@ -49,7 +50,7 @@ pub(super) async fn read(
     });
     let read = in_background(move || {
         let _turn = of_reading;
-        let document = Document::read(&text).map_err(|error| Error::Invalid(error.to_string()))?;
+        let document = Document::read(&text).map_err(InvalidInput::from)?;
         let value_hashes = document.value_hashes(&text);
         Ok((document, value_hashes, text.len() as u64))
     });

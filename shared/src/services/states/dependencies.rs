@@ -16,6 +16,7 @@ use crate::domain::tfstate::{Direction, Ends, Graph, Layers, default_input};
 use crate::layout::{Record, StateEdge, StateGraph, StateHead, Stored, check, delete};
 use crate::ports::{Expect, Item, Order, Timestamp, Write};
 use crate::services::caller::Caller;
+use crate::services::error::StateError;
 use crate::services::states;
 use crate::services::store::due::{Next, Pages};
 use crate::services::store::retry::Attempts;
@@ -142,8 +143,8 @@ impl std::fmt::Display for End {
 /// that. Three reads at once, one query, one commit.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoState`]; [`Error::EdgeRefused`] for a cycle, for an input that the consumer calls so already, and
-/// where there are as many as may be; [`Error::Invalid`] where no name can be made of the others.
+/// `AccessError::NoOrg`, [`StateError::NotFound`]; [`StateError::Cycle`] for a cycle, for an input that the consumer calls so already, and
+/// where there are as many as may be; [`StateError::NoInputName`] where no name can be made of the others.
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -> Result<Named, Error> {
     caller.check_org(org)?;
     let mut attempts = Attempts::at("the graph of states");
@@ -197,7 +198,11 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
 /// A state of this organization.
 async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &StateRef) -> Result<Located, Error> {
     let located = states::locate(ctx, caller, place).await?;
-    if located.head.value.address.org == *org { Ok(located) } else { Err(Error::NoState(place.to_string())) }
+    if located.head.value.address.org == *org {
+        Ok(located)
+    } else {
+        Err(StateError::NotFound(place.to_string()).into())
+    }
 }
 
 /// The edge as it is to be added to these.
@@ -209,22 +214,18 @@ async fn judge(
     [producer, consumer]: [&Located; 2],
 ) -> Result<Edge, Error> {
     let address = &producer.head.value.address;
-    let input = new.input.clone().or_else(|| default_input(address, &new.output)).ok_or_else(|| {
-        Error::Invalid(format!("no name can be made of {address} and {}: give the input one", new.output))
-    })?;
+    let input =
+        new.input.clone().or_else(|| default_input(address, &new.output)).ok_or_else(|| {
+            StateError::NoInputName { producer: address.clone(), output: new.output.clone() }
+        })?;
     if let Some(other) =
         edges.iter().find(|edge| edge.ends.consumer == consumer.id && edge.ends.input == input)
     {
-        return Err(Error::EdgeRefused(format!(
-            "{} calls another output {input} already, that of edge {}: give this input another name",
-            consumer.head.value.address, other.id
-        )));
+        let (consumer, id) = (consumer.head.value.address.clone(), other.id.to_string());
+        return Err(StateError::InputTaken { consumer, input, id }.into());
     }
     if edges.len() >= EDGES_MAX {
-        return Err(Error::EdgeRefused(format!(
-            "the organization has {} edges, and may have {EDGES_MAX}: remove some first",
-            edges.len()
-        )));
+        return Err(StateError::TooManyDependencies { count: edges.len(), max: EDGES_MAX }.into());
     }
     if let Some(cycle) = graph(edges).cycle_with(producer.id, consumer.id) {
         let names = describe(ctx, &address.org, cycle.iter().copied()).await?;
@@ -234,10 +235,7 @@ async fn judge(
             .chain(first)
             .map(|id| names.get(id).map_or_else(|| id.to_string(), End::to_string))
             .collect();
-        return Err(Error::EdgeRefused(format!(
-            "this would make a cycle, in which no state could be applied first: {}",
-            shortened(&words)
-        )));
+        return Err(StateError::Cycle(shortened(&words)).into());
     }
     let output = new.output.clone();
     let ends = Ends { producer: producer.id, output, consumer: consumer.id, input };
@@ -312,7 +310,7 @@ pub struct Filter {
 /// One page of an organization's edges, by their ids, with where the next page begins. A page may be empty and others follow.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoState`] for a name that no state has.
+/// `AccessError::NoOrg`, [`StateError::NotFound`] for a name that no state has.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -353,19 +351,19 @@ async fn id_of(
 
 async fn find(ctx: &Context, org: &OrgName, id: EdgeId) -> Result<Item, Error> {
     let key = StateEdge::key(org, id);
-    store::get(ctx, &key).await?.ok_or_else(|| Error::NoEdge(id.to_string()))
+    store::get(ctx, &key).await?.ok_or_else(|| Error::State(StateError::NoDependency(id.to_string())))
 }
 
 async fn with_names(ctx: &Context, org: &OrgName, edge: Edge) -> Result<Named, Error> {
     let id = edge.id;
     let named = name(ctx, org, vec![edge]).await?.pop();
-    named.ok_or_else(|| Error::NoEdge(id.to_string()))
+    named.ok_or_else(|| Error::State(StateError::NoDependency(id.to_string())))
 }
 
 /// One edge.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoEdge`].
+/// `AccessError::NoOrg`, [`StateError::NoDependency`].
 pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
     caller.check_org(org)?;
     with_names(ctx, org, Edge::read(&find(ctx, org, id).await?)?).await
@@ -374,7 +372,7 @@ pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> R
 /// Sets the JSON text of the value that stands in for an output which does not exist, or removes it.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoEdge`].
+/// `AccessError::NoOrg`, [`StateError::NoDependency`].
 pub async fn set_mock(
     ctx: &Context,
     caller: &Caller,
@@ -398,7 +396,7 @@ pub async fn set_mock(
 /// Removes an edge.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoEdge`].
+/// `AccessError::NoOrg`, [`StateError::NoDependency`].
 pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
     caller.check_org(org)?;
     let mut attempts = Attempts::at("the graph of states");
@@ -466,7 +464,7 @@ pub struct Topology {
 /// The order of the states that are reached from one, or of all that have edges.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoState`].
+/// `AccessError::NoOrg`, [`StateError::NotFound`].
 pub async fn topology(
     ctx: &Context,
     caller: &Caller,

@@ -25,7 +25,7 @@ pub struct Report {
 /// One page of the states of an organization, beside its policy. One query, and a read at the same time.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// [`AccessError::NoOrg`].
 pub async fn report(
     ctx: &Context,
     caller: &Caller,

@@ -7,12 +7,13 @@ use crate::domain::tfstate::{LabelPolicy, Labels};
 use crate::layout::{Stored, StoredLabelPolicy};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StateError};
 use crate::services::{Error, store};
 
 /// The policy of an organization; `None` before the first. One read.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Option<StoredLabelPolicy>, Error> {
     caller.check_org(org)?;
     Ok(read(ctx, org).await?.map(|stored| stored.value))
@@ -26,7 +27,7 @@ async fn read(ctx: &Context, org: &OrgName) -> Result<Option<Stored<StoredLabelP
 /// done. States stay as they are: a report tells which do not comply.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::LabelPolicyMoved`], [`Error::Invalid`] for a policy that no state could keep to.
+/// `AccessError::NoOrg`, [`StateError::LabelPolicyMoved`], [`Error::Invalid`] for a policy that no state could keep to.
 pub async fn replace(
     ctx: &Context,
     caller: &Caller,
@@ -35,7 +36,7 @@ pub async fn replace(
     policy: LabelPolicy,
 ) -> Result<StoredLabelPolicy, Error> {
     caller.check_org(org)?;
-    policy.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    policy.check().map_err(InvalidInput::from)?;
     let mut current = read(ctx, org).await?;
     let next = StoredLabelPolicy {
         version: version.saturating_add(1),
@@ -57,17 +58,18 @@ pub async fn replace(
         {
             Ok(there)
         }
-        current => Err(Error::LabelPolicyMoved {
+        current => Err(StateError::LabelPolicyMoved {
             version: current.as_ref().map_or(0, |current| current.version),
             changed: current.map(|current| (current.by.login, current.at)),
-        }),
+        }
+        .into()),
     }
 }
 
 /// Whether the labels of a state of this organization may become these. One read.
 ///
 /// # Errors
-/// [`Error::Invalid`] with the rule that they would break.
+/// [`StateError::LabelPolicyViolated`] with the rule that they would break.
 pub(super) async fn judge(
     ctx: &Context,
     org: &OrgName,
@@ -76,9 +78,6 @@ pub(super) async fn judge(
 ) -> Result<(), Error> {
     let Some(Stored { value, .. }) = read(ctx, org).await? else { return Ok(()) };
     value.policy.judge(before, after).map_err(|violation| {
-        let version = value.version;
-        Error::Invalid(format!(
-            "the label policy of {org} (version {version}) does not allow this: {violation}"
-        ))
+        StateError::LabelPolicyViolated { org: org.clone(), version: value.version, violation }.into()
     })
 }

@@ -13,6 +13,7 @@ use crate::domain::tfstate::LockInfo;
 use crate::layout::{StateHead, StateHolder, StateLock, Stored};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, Taken, What};
+use crate::services::error::{AccessError, InvalidInput, StateError};
 use crate::services::states;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
@@ -28,8 +29,8 @@ const READ_AT_ONCE: usize = 16;
 /// no more.
 ///
 /// # Errors
-/// [`Error::StateLocked`] with the holder, unless the caller holds it under this very ID; [`Error::StateNearLimit`];
-/// [`Error::LockOfRemoved`] for a name that is reserved; [`Error::LockNotAllowed`] where the caller may not do what the lock is for.
+/// [`StateError::Locked`] with the holder, unless the caller holds it under this very ID; [`StateError::NearLimit`];
+/// [`StateError::LockOfDeleted`] for a name that is reserved; [`StateError::LockNotAllowed`] where the caller may not do what the lock is for.
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
@@ -38,13 +39,16 @@ pub async fn lock(
     limits: &StateLimits,
 ) -> Result<StateAddress, Error> {
     let found = states::find_or_create(ctx, caller, place).await.map_err(|error| match error {
-        Error::NotAllowed(why) if why.needs > caller.needs() => Error::LockNotAllowed(why),
-        Error::StateRemoved(why) => Error::LockOfRemoved(why),
+        Error::Access(AccessError::NotAllowed(why)) if why.needs > caller.needs() => {
+            StateError::LockNotAllowed(why).into()
+        }
+        Error::State(StateError::Deleted(why)) => Error::State(StateError::LockOfDeleted(why)),
         error => error,
     })?;
-    let allowed = caller.check_more(&found.head.value.address.org, needs(info), "a lock for what may write");
+    let allowed =
+        caller.check_more(&found.head.value.address.org, needs(info), "a lock for a run that may write");
     allowed.map_err(|error| match error {
-        Error::NotAllowed(why) => Error::LockNotAllowed(why),
+        Error::Access(AccessError::NotAllowed(why)) => StateError::LockNotAllowed(why).into(),
         error => error,
     })?;
     check_room(limits, &found.head.value)?;
@@ -56,7 +60,7 @@ pub async fn lock(
 /// Takes the lock by hand, to keep everybody out.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::StateLocked`].
+/// [`StateError::NotFound`], [`StateError::Locked`].
 pub async fn lock_by_hand(
     ctx: &Context,
     caller: &Caller,
@@ -73,7 +77,7 @@ pub async fn lock_by_hand(
         created: ctx.now().to_rfc3339(),
         ..LockInfo::default()
     };
-    info.check().map_err(|error| Error::Invalid(error.to_string()))?;
+    info.check().map_err(InvalidInput::from)?;
     let holder = holder(ctx, caller, info, true);
     take(ctx, caller, &found, &holder).await?;
     Ok((found.head.value.address, holder))
@@ -107,7 +111,7 @@ fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
     let bytes = head.current.as_ref().map_or(0, |kept| kept.bytes);
     match limits.no_lock_from {
         Some(from) if bytes >= from as u64 => {
-            Err(Error::StateNearLimit { bytes, bytes_max: limits.bytes_max })
+            Err(StateError::NearLimit { bytes, bytes_max: limits.bytes_max }.into())
         }
         Some(_) | None => Ok(()),
     }
@@ -129,7 +133,7 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
                 return Ok(());
             }
             if !has_expired(&found.head.value, other, ctx.now()) {
-                return Err(Error::StateLocked(Box::new(other.clone())));
+                return Err(StateError::Locked(Box::new(other.clone())).into());
             }
             let ended = other.info.id.clone();
             end(&mut next, ended);
@@ -178,7 +182,7 @@ pub enum Unlocked {
 /// may. Two reads at once and one conditional write. Says which state it is, where there is one.
 ///
 /// # Errors
-/// [`Error::NotHolder`] with the holder, for the ID of another lock; [`Error::NotAllowed`] for the lock of somebody else.
+/// [`StateError::NotHolder`] with the holder, for the ID of another lock; [`AccessError::NotAllowed`] for the lock of somebody else.
 pub async fn unlock(
     ctx: &Context,
     caller: &Caller,
@@ -204,7 +208,7 @@ pub async fn unlock(
             Some(id) if lock.value.ended.iter().any(|ended| ended == id) => {
                 return Ok((address, Unlocked::Already));
             }
-            Some(_) => return Err(Error::NotHolder(holder)),
+            Some(_) => return Err(StateError::NotHolder(holder).into()),
         };
         let what = What { own: "giving back your lock", others: "breaking the lock of somebody else" };
         caller.check_may_end(&org, &taken(&holder), what)?;
@@ -233,7 +237,7 @@ pub struct Held {
 /// state of the page, some at once.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// [`AccessError::NoOrg`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -245,7 +249,7 @@ pub async fn list(
         let place = StateRef::Id(state.entry.id);
         // One that was removed meanwhile holds nothing.
         let found = match states::find_with_lock(ctx, caller, &place).await {
-            Err(Error::NoState(_)) => None,
+            Err(Error::State(StateError::NotFound(_))) => None,
             found => found?,
         };
         let Some(WithLock { head, lock: Some(lock), .. }) = found else { return Ok(None) };

@@ -18,7 +18,7 @@ use super::{Error, store};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::ids::StateId;
-use crate::domain::names::{Login, OrgName, ProjectName, StateAddress, StateName};
+use crate::domain::names::{OrgName, ProjectName, StateAddress, StateName};
 use crate::domain::role::Role;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::{
@@ -26,6 +26,7 @@ use crate::layout::{
     StateLock, Stored, check, put,
 };
 use crate::ports::{Expect, Item, Order, Revision, Timestamp, Write};
+use crate::services::error::{InvalidInput, ReservedName, StateError};
 use crate::services::store::retry::Attempts;
 
 /// States on one page of a list.
@@ -91,8 +92,8 @@ impl Found {
 /// or no state has it.
 ///
 /// # Errors
-/// [`Error::NoState`] for an id that no state has, and just so for a state of an organization that the caller may not see;
-/// [`Error::StateRemoved`] for a name that is reserved; [`Error::NotAllowed`].
+/// [`StateError::NotFound`] for an id that no state has, and just so for a state of an organization that the caller may not see;
+/// [`StateError::Deleted`] for a name that is reserved; `AccessError::NotAllowed`.
 pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Located>, Error> {
     let found = look_up(ctx, caller, place, false).await?.state();
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
@@ -101,9 +102,9 @@ pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Op
 /// As [`find`], where a state has to be there.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn locate(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Located, Error> {
-    find(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+    find(ctx, caller, place).await?.ok_or_else(|| Error::State(StateError::NotFound(place.to_string())))
 }
 
 /// As [`find`], with the lock, which is read beside the head.
@@ -121,16 +122,18 @@ pub async fn find_with_lock(
 /// As [`find_with_lock`], where a state has to be there.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
-    find_with_lock(ctx, caller, place).await?.ok_or_else(|| Error::NoState(place.to_string()))
+    find_with_lock(ctx, caller, place)
+        .await?
+        .ok_or_else(|| Error::State(StateError::NotFound(place.to_string())))
 }
 
 async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bool) -> Result<Found, Error> {
     let address = match place {
         StateRef::Id(id) => {
             let found = read_state(ctx, *id, with_lock).await?;
-            let missing = || Error::NoState(place.to_string());
+            let missing = || Error::State(StateError::NotFound(place.to_string()));
             let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
             caller.check(&found.head.value.address.org, missing)?;
             return Ok(Found::State(Box::new(found)));
@@ -138,7 +141,7 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
         StateRef::Name(address) => address,
     };
     // Judged before anything is read, so that how long it takes tells nothing of what exists.
-    caller.check(&address.org, || Error::NoState(place.to_string()))?;
+    caller.check(&address.org, || Error::State(StateError::NotFound(place.to_string())))?;
     let is_it = |found: &WithLock| {
         let head = &found.head.value;
         head.address == *address && head.deleted.is_none()
@@ -186,7 +189,7 @@ impl Former {
         let mut writes = vec![Self::take(FormerStateName::key(name), self.expect)];
         if let Some(WithLock { id, lock, .. }) = self.state {
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
-                return Err(Error::StateLocked(Box::new(holder)));
+                return Err(StateError::Locked(Box::new(holder)).into());
             }
             let unlocked = lock.as_ref().map_or(Expect::Absent, Stored::unchanged);
             writes.push(check(StateLock::key(id), unlocked));
@@ -211,37 +214,7 @@ async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Resu
     let removed = store::read(ctx, &DeletedState::key(&address, id)).await?;
     let by = removed.map(|removed| removed.value.by.login);
     let at = head.value.deleted.unwrap_or(head.value.created);
-    Ok(Error::StateRemoved(Box::new(RemovedName { id, name: name.clone(), address, by, at })))
-}
-
-/// A name that is reserved while its removed state can be brought back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovedName {
-    /// The state that was removed.
-    pub id: StateId,
-    /// The name.
-    pub name: StateAddress,
-    /// The name that the state had when it was removed.
-    pub address: StateAddress,
-    /// Who removed it, if that is still known.
-    pub by: Option<Login>,
-    /// When.
-    pub at: Timestamp,
-}
-
-impl std::fmt::Display for RemovedName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, address, by, at, .. } = self;
-        write!(f, "{name} was removed")?;
-        if let Some(by) = by {
-            write!(f, " by {by}")?;
-        }
-        write!(
-            f,
-            " at {}: `statewright state undelete {address}` brings it back, `statewright state create {name}` makes a new, empty one",
-            at.to_rfc3339()
-        )
-    }
+    Ok(Error::State(StateError::Deleted(Box::new(ReservedName { id, name: name.clone(), address, by, at }))))
 }
 
 /// A state's head, and its lock beside it where that is asked for.
@@ -276,8 +249,8 @@ pub struct Beginning {
 /// and name by who made it, it is the same state.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::StateExists`], [`Error::Invalid`] for labels that the organization does not allow; for a name that leads to
-/// another state, [`Error::StateLocked`] while that is locked, and [`Error::NotAllowed`] for who may not rename.
+/// `AccessError::NoOrg`, [`StateError::Exists`], [`Error::Invalid`] for labels that the organization does not allow; for a name that leads to
+/// another state, [`StateError::Locked`] while that is locked, and `AccessError::NotAllowed` for who may not rename.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -288,8 +261,7 @@ pub async fn create(
     if beginning.policy != Policy::default() {
         caller.check_more(&address.org, Role::Member, "a policy for a new state")?;
     }
-    let labels =
-        merged(&Labels::new(), &beginning.labels).map_err(|error| Error::Invalid(error.to_string()))?;
+    let labels = merged(&Labels::new(), &beginning.labels).map_err(InvalidInput::from)?;
     label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
     let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
     let former = former(ctx, address, true).await?;
@@ -315,8 +287,8 @@ async fn make(
     match there {
         Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
         // Whose it is, is not for everybody to know: the id alone is taken.
-        Some(_) => Err(Error::StateExists(id.to_string())),
-        None => Err(Error::StateExists(head.address.to_string())),
+        Some(_) => Err(StateError::Exists(id.to_string()).into()),
+        None => Err(StateError::Exists(head.address.to_string()).into()),
     }
 }
 
@@ -367,7 +339,7 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
 /// the organization demands: a client cannot send any, and what it writes must not be lost for that.
 ///
 /// # Errors
-/// As [`find`], so that a name which is reserved is not taken; [`Error::NotAllowed`] for a state that is not there where the caller may not make one.
+/// As [`find`], so that a name which is reserved is not taken; `AccessError::NotAllowed` for a state that is not there where the caller may not make one.
 pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
     let mut attempts = Attempts::at("the state's name");
     loop {
@@ -376,13 +348,15 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
             Found::State(found) => return Ok(*found),
             Found::Nothing(former) => former,
         };
-        let StateRef::Name(address) = place else { return Err(Error::NoState(place.to_string())) };
+        let StateRef::Name(address) = place else {
+            return Err(StateError::NotFound(place.to_string()).into());
+        };
         caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
         let former = vec![Former::take(FormerStateName::key(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
             // Somebody else did at this moment.
-            Err(Error::StateExists(_)) => {}
+            Err(Error::State(StateError::Exists(_))) => {}
             Err(error) => return Err(error),
         }
     }
@@ -442,7 +416,7 @@ impl ListFilter {
 /// filter may leave nothing, and others follow.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -488,7 +462,7 @@ pub struct DeletedFilter {
 /// where the next one begins. One query.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn list_deleted(
     ctx: &Context,
     caller: &Caller,
@@ -545,15 +519,15 @@ pub struct Edit {
 /// another state is created with that name or renamed to it.
 ///
 /// # Errors
-/// [`Error::StateLocked`] for another name while the lock is held: its holder may have read the old one. [`Error::StateRemoved`] for a
-/// name that is reserved. [`Error::NoState`], [`Error::NotAllowed`] where a new name or policy needs more than labels do, [`Error::StateExists`] for a name that is taken, [`Error::Invalid`] for another organization and for
+/// [`StateError::Locked`] for another name while the lock is held: its holder may have read the old one. [`StateError::Deleted`] for a
+/// name that is reserved. [`StateError::NotFound`], `AccessError::NotAllowed` where a new name or policy needs more than labels do, [`StateError::Exists`] for a name that is taken, [`Error::Invalid`] for another organization and for
 /// labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
         let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
-        let WithLock { id, head, lock } = found.ok_or_else(|| Error::NoState(place.to_string()))?;
+        let WithLock { id, head, lock } = found.ok_or_else(|| StateError::NotFound(place.to_string()))?;
         if edit.address.is_some() || edit.policy.is_some() {
             caller.check_more(&head.value.address.org, Role::Member, "another name or policy of a state")?;
         }
@@ -561,13 +535,12 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         next.policy = edit.policy.unwrap_or(next.policy);
         if let Some(address) = &edit.address {
             if address.org != next.address.org {
-                return Err(Error::Invalid("a state stays in its organization".to_owned()));
+                return Err(StateError::OtherOrganization.into());
             }
             next.address = address.clone();
         }
         if !edit.labels.is_empty() {
-            next.labels = merged(&head.value.labels, &edit.labels)
-                .map_err(|error| Error::Invalid(error.to_string()))?;
+            next.labels = merged(&head.value.labels, &edit.labels).map_err(InvalidInput::from)?;
             label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
         }
         let revision = ctx.ids.revision();
@@ -575,7 +548,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         let is_renamed = next.address != head.value.address;
         if is_renamed {
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
-                return Err(Error::StateLocked(Box::new(holder)));
+                return Err(StateError::Locked(Box::new(holder)).into());
             }
             let entry = entry_of(id, &next);
             writes.push(store::put(ctx, StateEntry::key(&next.address), Expect::Absent, &entry));
@@ -600,7 +573,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
                 return Ok(Located { id, head: Stored { value: next, revision } });
             }
             Err(refusal) if is_renamed && refusal.index == 1 => {
-                return Err(Error::StateExists(next.address.to_string()));
+                return Err(StateError::Exists(next.address.to_string()).into());
             }
             Err(_) => {}
         }
@@ -646,7 +619,7 @@ fn hide(
 /// and its name is reserved, unless no resources are left in it.
 ///
 /// # Errors
-/// [`Error::StateLocked`] while somebody holds its lock, [`Error::StateHasResources`] unless forced.
+/// [`StateError::Locked`] while somebody holds its lock, [`StateError::HasResources`] unless forced.
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
@@ -658,11 +631,11 @@ pub async fn delete(
         attempts.begin()?;
         let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
-            return Err(Error::StateLocked(Box::new(holder)));
+            return Err(StateError::Locked(Box::new(holder)).into());
         }
         let current = head.value.current.as_ref();
         match current.and_then(|kept| kept.resource_count) {
-            Some(count @ 1..) if !force => return Err(Error::StateHasResources(count)),
+            Some(count @ 1..) if !force => return Err(StateError::HasResources(count).into()),
             _ => {}
         }
         let deleted = hidden(ctx, &head.value);
@@ -682,9 +655,9 @@ pub async fn delete(
 /// no one holds, is deleted in its place.
 ///
 /// # Errors
-/// [`Error::NoState`] where there is none, [`Error::StateExists`] where the name is taken or leads to another state.
+/// [`StateError::NotFound`] where there is none, [`StateError::Exists`] where the name is taken or leads to another state.
 pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
-    let missing = || Error::NoState(id.to_string());
+    let missing = || Error::State(StateError::NotFound(id.to_string()));
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
@@ -698,7 +671,7 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
         }
         let back = StateHead { deleted: None, ..head.value.clone() };
         let name_key = StateEntry::key(&back.address);
-        let taken = || Error::StateExists(back.address.to_string());
+        let taken = || Error::State(StateError::Exists(back.address.to_string()));
         let (in_its_place, displaced) = match store::read(ctx, &name_key).await? {
             None => (Expect::Absent, Vec::new()),
             Some(name) => {
@@ -718,8 +691,8 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
         match state {
             Some(own) if own.id == id => {}
             Some(other) => {
-                let called = &other.head.value.address;
-                return Err(Error::StateExists(format!("{called}, which {} leads to,", back.address)));
+                let other = other.head.value.address;
+                return Err(StateError::NameLeadsTo { name: back.address, other }.into());
             }
             None => writes.push(Former::take(FormerStateName::key(&back.address), expect)),
         }

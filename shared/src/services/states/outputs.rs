@@ -75,7 +75,7 @@ pub type With<T> = (Source, Option<Vec<T>>);
 /// its outputs; with where the next page begins. One query, and a read for each, some at once.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// [`AccessError::NoOrg`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -185,7 +185,7 @@ async fn names_of_state(ctx: &Context, item: &Item) -> Result<With<Named>, Error
 /// The outputs of a stack with their values. A read more than its name and head take.
 ///
 /// # Errors
-/// [`Error::NoStack`].
+/// [`StackError::NotFound`].
 pub async fn of_stack(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<With<Valued>, Error> {
     of_stack_within(ctx, caller, address, None).await
 }
@@ -211,7 +211,7 @@ pub(crate) async fn of_stack_within(
 /// The outputs of a state with their values, as [`versions::outputs`] gives them.
 ///
 /// # Errors
-/// [`Error::NoOrg`], [`Error::NoState`].
+/// [`AccessError::NoOrg`], [`StateError::NotFound`].
 pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) -> Result<With<Valued>, Error> {
     caller.check_org(&address.org)?;
     let found = states::locate(ctx, caller, &StateRef::Name(address.clone())).await?;

@@ -16,6 +16,7 @@ use crate::domain::tfstate::{Output, infer, judge_outputs, outputs_of};
 use crate::layout::{OutputSchema, Record, StateHead, StateSchemas, StateVersion, Stored, delete};
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
+use crate::services::error::{InvalidInput, StateError};
 use crate::services::states;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, work};
@@ -52,7 +53,7 @@ pub struct Schemas {
 /// The schemas of a state. A read, and two at once where there are any.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn get(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Schemas, Error> {
     let Located { id, head } = states::locate(ctx, caller, place).await?;
     let address = head.value.address.clone();
@@ -91,7 +92,7 @@ pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<Sta
 /// Changes the schemas of a state, and says of the outputs of its current version how they stand to them.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::Invalid`] for what is no schema, with its place.
+/// [`StateError::NotFound`], [`Error::Invalid`] for what is no schema, with its place.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
     check(edit)?;
     let mut attempts = Attempts::at("the state");
@@ -127,17 +128,17 @@ fn check(edit: &Edit) -> Result<(), Error> {
     }
     for (name, schema) in &edit.outputs {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-            return Err(Error::Invalid("an output has a name of 1 to 256 bytes".to_owned()));
+            return Err(StateError::OutputName.into());
         }
         if let Some(schema) = schema {
-            Schema::read(schema).map_err(|error| Error::Invalid(format!("the output {name}: {error}")))?;
+            Schema::read(schema).map_err(|source| InvalidInput::Schema { output: name.clone(), source })?;
         }
     }
     Ok(())
 }
 
 fn too_many() -> Error {
-    Error::Invalid(format!("a state has schemas for {SCHEMAS_MAX} outputs at most"))
+    StateError::TooManySchemas { max: SCHEMAS_MAX }.into()
 }
 
 fn apply(edit: &Edit, schemas: &mut StateSchemas, at: Timestamp, by: &Login) {

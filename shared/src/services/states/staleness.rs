@@ -17,6 +17,7 @@ use crate::domain::tfstate::{
 use crate::layout::{Record, StateHead, StateVersion, Stored};
 use crate::ports::{Order, Timestamp};
 use crate::services::caller::Caller;
+use crate::services::error::StateError;
 use crate::services::states;
 use crate::services::{Error, store};
 
@@ -69,13 +70,13 @@ pub struct Report {
 /// an output, the versions of its state are queried for it.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Report, Error> {
     let Located { id, head } = states::locate(ctx, caller, place).await?;
     let org = &head.value.address.org;
     let edges = dependencies::all(ctx, org).await?;
     let report = judge(ctx, edges, &[id]).await?.pop();
-    let mut report = report.ok_or_else(|| Error::NoState(place.to_string()))?;
+    let mut report = report.ok_or_else(|| StateError::NotFound(place.to_string()))?;
     for judged in report.edges.iter_mut().filter(|judged| !judged.is_readable && judged.edge.mock.is_some()) {
         let ends = &judged.edge.ends;
         judged.is_gone = has_had(ctx, ends.producer, ends.output.as_str()).await?;
@@ -106,7 +107,7 @@ async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error
 /// without are clean.
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn of_all(
     ctx: &Context,
     caller: &Caller,
@@ -141,7 +142,7 @@ pub struct InList {
 /// there are any, what [`of_all`] reads for a page: of the states up from these at most [`STATES_READ_MAX`].
 ///
 /// # Errors
-/// [`Error::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn of_page(
     ctx: &Context,
     caller: &Caller,

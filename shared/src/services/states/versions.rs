@@ -16,6 +16,7 @@ use crate::domain::tfstate::{
 use crate::layout::{KeptState, Record, RejectedState, StateHead, StateVersion};
 use crate::ports::{Order, Timestamp};
 use crate::services::caller::Caller;
+use crate::services::error::StateError;
 use crate::services::states;
 use crate::services::{Error, store, work};
 
@@ -65,7 +66,7 @@ pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &StateRef) -> R
 /// The gzip of a text of a state, as its client sent it, with which state it is.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::NoStateVersion`].
+/// [`StateError::NotFound`], [`StateError::NoVersion`].
 pub async fn download(
     ctx: &Context,
     caller: &Caller,
@@ -88,7 +89,8 @@ pub(super) async fn found(
     id: StateId,
     which: &StateVersionRef,
 ) -> Result<(KeptState, Timestamp), Error> {
-    let missing = || Error::NoStateVersion { state: id.to_string(), version: which.to_string() };
+    let missing =
+        || Error::State(StateError::NoVersion { state: id.to_string(), version: which.to_string() });
     Ok(match which {
         StateVersionRef::Version(version) => {
             let key = StateVersion::key(id, *version);
@@ -129,7 +131,7 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
 /// One version's record.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::NoStateVersion`].
+/// [`StateError::NotFound`], [`StateError::NoVersion`].
 pub async fn version(
     ctx: &Context,
     caller: &Caller,
@@ -139,14 +141,15 @@ pub async fn version(
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
     let key = StateVersion::key(id, version);
     let found = store::read(ctx, &key).await?;
-    let missing = || Error::NoStateVersion { state: id.to_string(), version: version.to_string() };
+    let missing =
+        || Error::State(StateError::NoVersion { state: id.to_string(), version: version.to_string() });
     Ok(found.ok_or_else(missing)?.value)
 }
 
 /// One page of a state's versions, the newest first, below `before` if that is given; with whether there are more.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn versions(
     ctx: &Context,
     caller: &Caller,
@@ -167,7 +170,7 @@ const REJECTED_MAX: usize = 500;
 /// The writes of a state that were refused and are kept, the newest first, by their ids.
 ///
 /// # Errors
-/// [`Error::NoState`].
+/// [`StateError::NotFound`].
 pub async fn rejected(
     ctx: &Context,
     caller: &Caller,
@@ -204,7 +207,7 @@ pub struct Difference {
 /// What differs from text `one` of a state to `other`.
 ///
 /// # Errors
-/// [`Error::NoState`], [`Error::NoStateVersion`].
+/// [`StateError::NotFound`], [`StateError::NoVersion`].
 pub async fn compare(
     ctx: &Context,
     caller: &Caller,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::blobs;
 use super::blobs::{SealedText, SentText};
 use super::schemas::Origin;
-use super::{RemovedName, StateRef, WithLock};
+use super::{StateRef, WithLock};
 use super::{locks, schemas, versions};
 use crate::account;
 use crate::context::Context;
@@ -20,6 +20,7 @@ use crate::layout::{
 };
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::caller::Caller;
+use crate::services::error::{AccessError, InvalidInput, ReservedName, StateError};
 use crate::services::states;
 use crate::services::store::due::due_write;
 use crate::services::store::retry::Attempts;
@@ -53,7 +54,7 @@ pub struct Written {
 /// and one commit.
 ///
 /// # Errors
-/// What `verify` says; [`Error::StateLocked`], [`Error::StateRefused`] and [`Error::WriteOfRemoved`] for a write that is kept, but not as a version; [`Error::Invalid`] for
+/// What `verify` says; [`StateError::Locked`], [`StateError::WriteRefused`] and [`StateError::WriteOfDeleted`] for a write that is kept, but not as a version; [`Error::Invalid`] for
 /// what is no state; [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
@@ -75,7 +76,7 @@ pub async fn write(
     loop {
         attempts.begin()?;
         let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
-            Err(Error::StateRemoved(removed)) => {
+            Err(Error::State(StateError::Deleted(removed))) => {
                 return Err(sent.reject_removed(ctx, removed, lock_id, stored).await?);
             }
             found => found?,
@@ -104,8 +105,10 @@ pub async fn write(
             Verdict::Refused(why) => {
                 let kept = sent.reject(ctx, id, head.value.version, lock_id, why, stored).await?;
                 return Err(match (why, holder) {
-                    (Refused::Locked, Some(holder)) => Error::StateLocked(Box::new(holder.clone())),
-                    _ => Error::StateRefused { why: why.describe(), kept },
+                    (Refused::Locked, Some(holder)) => {
+                        Error::State(StateError::Locked(Box::new(holder.clone())))
+                    }
+                    _ => Error::State(StateError::WriteRefused { why, kept }),
                 });
             }
             Verdict::Taken(taken) => taken,
@@ -129,7 +132,7 @@ pub enum Proof<'a> {
 /// Whether a token that has ended may still do this: its owner holds the lock, and took it before the end.
 ///
 /// # Errors
-/// [`Error::Unauthenticated`] if not.
+/// [`AccessError`] if not.
 pub async fn check_grace(
     ctx: &Context,
     caller: &Caller,
@@ -137,11 +140,9 @@ pub async fn check_grace(
     proof: Proof<'_>,
     ended: Timestamp,
 ) -> Result<(), Error> {
-    const OVER: Error = Error::Unauthenticated(
-        "the access token has expired, and no lock of yours that was taken before is held; make a new token",
-    );
+    const OVER: Error = Error::Access(AccessError::TokenExpiredWithoutLock);
     let found = match states::find_with_lock(ctx, caller, place).await {
-        Err(Error::NoState(_)) => return Err(OVER),
+        Err(Error::State(StateError::NotFound(_))) => return Err(OVER),
         found => found?,
     };
     let WithLock { head, lock, .. } = found.ok_or(OVER)?;
@@ -159,7 +160,7 @@ pub async fn check_grace(
 /// is not above the newest, since the serial inside cannot be changed. The current version stays what it is.
 ///
 /// # Errors
-/// [`Error::NoStateVersion`]; [`Error::StateLocked`] while somebody holds the lock.
+/// [`StateError::NoVersion`]; [`StateError::Locked`] while somebody holds the lock.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
@@ -176,7 +177,7 @@ pub async fn restore(
             return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
         }
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
-            return Err(Error::StateLocked(Box::new(holder)));
+            return Err(StateError::Locked(Box::new(holder)).into());
         }
         let newest = head.value.current.as_ref().and_then(|kept| kept.serial);
         // Made anew where the state went on meanwhile.
@@ -215,12 +216,8 @@ async fn prepare_restore(
     let text = if kept.is_encrypted {
         text
     } else {
-        let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or_else(|| {
-            Error::Invalid(
-                "the state's serial cannot rise any more: push the state with the client".to_owned(),
-            )
-        })?;
-        with_serial(&text, serial).map_err(|error| Error::Invalid(error.to_string()))?.into()
+        let serial = newest.max(kept.serial).unwrap_or(0).checked_add(1).ok_or(StateError::SerialAtEnd)?;
+        with_serial(&text, serial).map_err(InvalidInput::from)?.into()
     };
     let source = match which {
         versions::StateVersionRef::Version(version) => StateSource::Restored(*version),
@@ -384,16 +381,16 @@ impl SentState {
     async fn reject_removed(
         self,
         ctx: &Context,
-        removed: Box<RemovedName>,
+        removed: Box<ReservedName>,
         lock_id: Option<&str>,
         stored: Option<StoredState>,
     ) -> Result<Error, Error> {
         let head = store::read(ctx, &StateHead::key(removed.id)).await?;
         // It was erased since.
-        let Some(head) = head else { return Ok(Error::StateRemoved(removed)) };
+        let Some(head) = head else { return Ok(Error::State(StateError::Deleted(removed))) };
         let kept =
             self.reject(ctx, removed.id, head.value.version, lock_id, Refused::Removed, stored).await?;
-        Ok(Error::WriteOfRemoved { removed, kept })
+        Ok(Error::State(StateError::WriteOfDeleted { deleted: removed, kept }))
     }
 
     /// Keeps it as a refused write, and returns its name. Sent again, it is kept once.

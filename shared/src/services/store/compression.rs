@@ -9,18 +9,15 @@ use flate2::write::GzEncoder;
 
 use crate::domain::secret;
 use crate::services::Error;
+use crate::services::error::StackError;
 
 /// Refuses what would put a secret at rest unencrypted.
 ///
 /// # Errors
-/// [`Error::Invalid`].
+/// [`StackError::PlaintextSecrets`].
 pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
     if secret::holds_plaintext(text) {
-        return Err(Error::Invalid(
-            "it holds secrets in plain text, and these are never stored: send it with `pulumi stack import`, which \
-             encrypts them first, or make it from an export without --show-secrets"
-                .to_owned(),
-        ));
+        return Err(StackError::PlaintextSecrets.into());
     }
     Ok(())
 }

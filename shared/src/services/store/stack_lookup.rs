@@ -11,6 +11,7 @@ use crate::domain::update::Update;
 use crate::layout::{FormerStackName, Snapshot, StackEntry, StackHead, StackVersion, Stored};
 use crate::ports::Order;
 use crate::services::caller::Caller;
+use crate::services::error::{StackError, UpdateError};
 use crate::services::{Error, store};
 
 /// A stack that was found: its id and its head.
@@ -25,10 +26,10 @@ pub struct Located {
 /// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
 ///
 /// # Errors
-/// [`Error::NoStack`] when it does not exist, and just so when the caller may not see its organization;
-/// [`Error::NotAllowed`].
+/// [`StackError::NotFound`] when it does not exist, and just so when the caller may not see its organization;
+/// `AccessError::NotAllowed`.
 pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
-    let missing = || Error::NoStack(address.clone());
+    let missing = || Error::Stack(StackError::NotFound(address.clone()));
     // Judged before anything is read, so that how long it takes tells nothing of what exists.
     caller.check(&address.org, missing)?;
     find(ctx, address).await?.ok_or_else(missing)
@@ -41,9 +42,9 @@ pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 /// As [`locate`].
 pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackId, Error> {
     match locate(ctx, caller, address).await {
-        Err(Error::NoStack(address)) => {
+        Err(Error::Stack(StackError::NotFound(address))) => {
             let renamed = find_renamed(ctx, caller, &address).await?;
-            renamed.map(|located| located.id).ok_or(Error::NoStack(address))
+            renamed.map(|located| located.id).ok_or(Error::Stack(StackError::NotFound(address)))
         }
         found => found.map(|located| located.id),
     }
@@ -91,7 +92,9 @@ pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option
 }
 
 pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<StackEntry>, Error> {
-    store::read(ctx, &StackEntry::key(address)).await?.ok_or_else(|| Error::NoStack(address.clone()))
+    store::read(ctx, &StackEntry::key(address))
+        .await?
+        .ok_or_else(|| Error::Stack(StackError::NotFound(address.clone())))
 }
 
 /// The gzip of a snapshot. The memory for work that holds its text this many times is reserved with it, since a request that holds the
@@ -122,15 +125,17 @@ pub(crate) async fn read_version(
     let oldest = page.items.first().and_then(|item| StackVersion::number_in(&item.key).ok());
     let address = address.clone();
     Err(match oldest {
-        Some(oldest) if (1..oldest).contains(&version) => Error::Pruned { address, version, oldest },
-        Some(_) | None => Error::NoVersion { address, version },
+        Some(oldest) if (1..oldest).contains(&version) => {
+            Error::Stack(StackError::Pruned { address, version, oldest })
+        }
+        Some(_) | None => Error::Stack(StackError::NoVersion { address, version }),
     })
 }
 
 /// The update of a stack by its id.
 ///
 /// # Errors
-/// [`Error::NoUpdate`] when the stack has none of this id.
+/// [`UpdateError::NotFound`] when the stack has none of this id.
 pub async fn update(
     ctx: &Context,
     caller: &Caller,
@@ -138,7 +143,12 @@ pub async fn update(
     update: &str,
 ) -> Result<(Located, UpdateId, Stored<Update>), Error> {
     let located = locate(ctx, caller, address).await?;
-    let missing = || Error::NoUpdate { address: address.clone(), update: update.chars().take(60).collect() };
+    let missing = || {
+        Error::Update(UpdateError::NotFound {
+            address: address.clone(),
+            update: update.chars().take(60).collect(),
+        })
+    };
     let id = UpdateId::parse(update).ok_or_else(missing)?;
     let record = store::read(ctx, &Update::key(id)).await?.ok_or_else(missing)?;
     if record.value.stack != located.id {

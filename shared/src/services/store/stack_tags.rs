@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::names::TagName;
 use crate::services::Error;
+use crate::services::error::StackError;
 
 /// A tag's value is at most this long, in bytes (the CLI's own limit).
 pub const TAG_VALUE_BYTES_MAX: usize = 256;
@@ -12,21 +13,20 @@ pub const TAG_VALUE_BYTES_MAX: usize = 256;
 pub const TAGS_MAX: usize = 200;
 
 /// # Errors
-/// [`Error::Invalid`] with the limit that the tags break.
+/// [`StackError::TooManyTags`], [`StackError::TagTooLong`].
 pub(crate) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), Error> {
     if tags.len() > TAGS_MAX {
-        return Err(Error::Invalid(format!(
-            "a stack can have {TAGS_MAX} tags, and {} were given",
-            tags.len()
-        )));
+        return Err(StackError::TooManyTags { count: tags.len(), max: TAGS_MAX }.into());
     }
     for (name, value) in tags {
         TagName::parse(name)?;
         if value.len() > TAG_VALUE_BYTES_MAX {
-            return Err(Error::Invalid(format!(
-                "the value of the tag {name:?} is {} bytes long; at most {TAG_VALUE_BYTES_MAX} are possible",
-                value.len()
-            )));
+            return Err(StackError::TagTooLong {
+                tag: name.clone(),
+                bytes: value.len(),
+                bytes_max: TAG_VALUE_BYTES_MAX,
+            }
+            .into());
         }
     }
     Ok(())

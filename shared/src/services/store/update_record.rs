@@ -7,6 +7,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Update};
 use crate::layout::{Due, Stored, UpdateEntry};
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::error::Fenced;
 use crate::services::{Error, store};
 
 /// A put of an update's record.
@@ -25,17 +26,12 @@ pub(crate) fn entry_writes(ctx: &Context, id: UpdateId, update: &Update, due: Ti
 /// The record of the update that a token is of.
 ///
 /// # Errors
-/// [`Error::Fenced`] when it is gone.
+/// `UpdateError::Fenced` when it is gone.
 pub(crate) async fn read_own(ctx: &Context, claims: &Claims) -> Result<Stored<Update>, Error> {
-    store::read(ctx, &Update::key(claims.update))
-        .await?
-        .ok_or_else(|| Error::Fenced("the update no longer exists; run the command again".to_owned()))
+    store::read(ctx, &Update::key(claims.update)).await?.ok_or_else(|| Fenced::Gone.into())
 }
 
 /// What a client whose update is over reads.
 pub(crate) fn fenced(why: NotNow) -> Error {
-    Error::Fenced(format!(
-        "{why}. Nothing that is sent for it now is kept; run the command again, and `pulumi refresh` first if \
-         resources were being changed"
-    ))
+    Fenced::NotRunning(why).into()
 }

@@ -16,6 +16,7 @@ use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
 use crate::layout::{Content, Numbered, Record, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
+use crate::services::error::InvalidInput;
 use crate::services::store::compression::{gunzip, length_said, refuse_plaintext};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, work};
@@ -37,8 +38,8 @@ pub enum Kind {
 /// acknowledged and have no effect.
 ///
 /// # Errors
-/// [`Error::NoFit`] for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
-/// deployment; [`Error::Fenced`] when the update takes no more. Nothing is stored then.
+/// `UpdateError::NoFit` for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
+/// deployment; `UpdateError::Fenced` when the update takes no more. Nothing is stored then.
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
     log::check_may_append(ctx, claims, log::Way::Whole).await?;
     let id = claims.update;
@@ -107,20 +108,19 @@ fn judge(kind: Kind, body: &[u8], last: Option<&Saved>) -> Result<Outcome, Error
     };
     if let Outcome::Next(next) = &outcome {
         refuse_plaintext(&next.text)?;
-        deployment::inspect(&next.text).map_err(|error| Error::Invalid(error.to_string()))?;
+        deployment::inspect(&next.text).map_err(InvalidInput::from)?;
     }
     Ok(outcome)
 }
 
 fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
-    serde_json::from_slice(body)
-        .map_err(|error| Error::Invalid(format!("the request body is not what this call takes: {error}")))
+    serde_json::from_slice(body).map_err(|error| Error::Invalid(InvalidInput::BodyShape(error)))
 }
 
 /// The last text of a log as it is stored. One query, and the blobs that the text is made of.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the log is sealed.
+/// `UpdateError::Fenced` when the log is sealed.
 async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
     let items = store::query_all(ctx, Slot::of_update(id), usize::MAX).await?;
     let slot = items.last().map(log::slot_number).transpose()?.unwrap_or(0);

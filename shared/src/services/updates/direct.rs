@@ -146,7 +146,7 @@ pub struct Made {
 /// Makes a whole deployment the stack's next version.
 ///
 /// # Errors
-/// [`Error::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
+/// [`UpdateError::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
 pub async fn import(
     ctx: &Context,
     caller: &Caller,

@@ -38,7 +38,7 @@ pub struct NewBatch {
 /// Keeps a batch. A repeat replaces it with itself. Two calls in sequence.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update is over.
+/// [`UpdateError::Fenced`] when the update is over.
 pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(), Error> {
     let id = claims.update;
     log::check_open(ctx, claims).await?;
@@ -77,7 +77,7 @@ impl EventsPage {
 /// Reads events from a position on (empty for the start): batches of [`PAGE_BYTES_MAX`] together, or one that is longer.
 ///
 /// # Errors
-/// [`Error::NoUpdate`].
+/// [`UpdateError::NotFound`].
 pub async fn read(
     ctx: &Context,
     caller: &Caller,

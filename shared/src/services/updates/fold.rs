@@ -195,7 +195,7 @@ fn broken(error: DeploymentError) -> Error {
 }
 
 fn invalid(error: DeploymentError) -> Error {
-    Error::Invalid(error.to_string())
+    Error::Invalid(error.into())
 }
 
 fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {

@@ -15,6 +15,7 @@ use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::{Content, Payload, Record, Slot};
 use crate::ports::{Expect, Item, Order, Refusal, Timestamp};
+use crate::services::error::{Fenced, InvalidInput, UpdateError};
 use crate::services::store::compression::{gzip, refuse_plaintext};
 use crate::services::store::retry::Attempts;
 use crate::services::store::update_record::{fenced, read_own};
@@ -25,7 +26,7 @@ use crate::services::{Error, store, work};
 /// is replayed.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update takes no more.
+/// [`UpdateError::Fenced`] when the update takes no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Journal).await?;
     append(ctx, claims, gzip, None, Content::Entries).await
@@ -39,8 +40,7 @@ pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> 
     check_may_append(ctx, claims, Way::Whole).await?;
     let (made, gzip) = work::on(text.len(), move || {
         refuse_plaintext(text.as_bytes())?;
-        let invalid = |error: deployment::DeploymentError| Error::Invalid(error.to_string());
-        let made = deployment::inspect(text.as_bytes()).map_err(invalid)?.manifest_time;
+        let made = deployment::inspect(text.as_bytes()).map_err(InvalidInput::from)?.manifest_time;
         Ok((made, gzip(text.as_bytes())))
     })
     .await?;
@@ -114,23 +114,13 @@ pub(super) enum Way {
 /// Refuses what can be refused before the log is asked.
 pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
     if claims.dry_run {
-        return Err(Error::Fenced("a preview changes nothing, so it cannot save state".to_owned()));
+        return Err(Fenced::Preview.into());
     }
-    let refused = match (way, claims.journals) {
-        (Way::Journal, true) | (Way::Whole, false) => None,
-        (Way::Journal, false) => Some(
-            "this update was started without a journal version, so it saves whole deployments; start it with one to \
-             send journal entries",
-        ),
-        (Way::Whole, true) => Some(
-            "this update was started with a journal version, so it saves journal entries; start it without one to \
-             send whole deployments",
-        ),
-    };
-    if let Some(refused) = refused {
-        // Whoever is too late is told that, whatever they send.
+    let journals = claims.journals;
+    if journals != (way == Way::Journal) {
+        // A client that is too late reads that, whatever it sends.
         check_open(ctx, claims).await?;
-        return Err(Error::Invalid(refused.to_owned()));
+        return Err(UpdateError::OtherSaves { journals }.into());
     }
     check_lease(ctx, claims).await
 }
@@ -152,7 +142,7 @@ async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
 /// Refuses unless the update's record says that it accepts writes.
 ///
 /// # Errors
-/// [`Error::Fenced`] with the reason.
+/// [`UpdateError::Fenced`] with the reason.
 pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Error> {
     let now = ctx.now();
     match read_own(ctx, claims).await?.value.status {

@@ -37,6 +37,7 @@ use crate::domain::update::{
 use crate::layout::{Record, StackEntry, StackHead, Stored, UpdateDetail};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::error::UpdateError;
 use crate::services::store::retry::Attempts;
 
 /// The newest journal version that this server replays.
@@ -76,7 +77,7 @@ pub struct Started {
 /// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
 ///
 /// # Errors
-/// [`Error::NoStack`]; [`Error::NotAllowed`] where the caller may only preview; [`Error::TooLarge`] for more detail than is
+/// `StackError::NotFound`; `AccessError::NotAllowed` where the caller may only preview; [`Error::TooLarge`] for more detail than is
 /// kept.
 pub async fn create(
     ctx: &Context,
@@ -101,8 +102,8 @@ pub async fn create(
 /// answer again, with a token of its own, and changes neither whose it is nor its lease.
 ///
 /// # Errors
-/// [`Error::Held`] while an update of somebody else, or another one, holds the stack; [`Error::NotYours`] for any other that
-/// somebody else created; [`Error::NotNow`] when this one is over.
+/// [`UpdateError::Held`] while an update of somebody else, or another one, holds the stack; [`UpdateError::NotYours`] for any other that
+/// somebody else created; [`UpdateError::NotNow`] when this one is over.
 pub async fn start(
     ctx: &Context,
     caller: &Caller,
@@ -136,7 +137,7 @@ pub async fn start(
             continue;
         }
         let command = start_command(&located.head.value, journal_version);
-        let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let next = record.value.decide(command, ctx.now()).map_err(UpdateError::NotNow)?;
         let (next, secret) = renewal::bind(ctx, &next);
         let expect = record.unchanged();
         check_takeable(ctx, &located, &next).await?;
@@ -191,8 +192,9 @@ pub async fn begin(
         let located = takeover::locate_settled(ctx, caller, address).await?;
         check_writes(caller, address, new.dry_run)?;
         let command = start_command(&located.head.value, journal_version);
-        let next =
-            not_started(ctx, caller, located.id, &new).decide(command, ctx.now()).map_err(Error::NotNow)?;
+        let next = not_started(ctx, caller, located.id, &new)
+            .decide(command, ctx.now())
+            .map_err(UpdateError::NotNow)?;
         let (next, secret) = renewal::bind(ctx, &next);
         check_takeable(ctx, &located, &next).await?;
         let (base, name, ()) = futures::try_join!(
@@ -249,7 +251,7 @@ async fn check_created(
     if runs && !update.dry_run {
         takeover::check_free(ctx, &head.value).await?;
     }
-    Err(Error::NotYours { dry_run: update.dry_run, requester: update.requester.clone() })
+    Err(UpdateError::NotYours { dry_run: update.dry_run, requester: update.requester.clone() }.into())
 }
 
 fn not_started(ctx: &Context, caller: &Caller, stack: StackId, new: &NewUpdate) -> Update {
@@ -335,7 +337,7 @@ fn lease(update: &Update) -> Result<Timestamp, Error> {
     match update.status {
         Status::Running { until, .. } => Ok(until),
         Status::NotStarted | Status::Sealed { .. } | Status::Ended { .. } => {
-            Err(Error::NotNow(NotNow::NotStarted))
+            Err(UpdateError::NotNow(NotNow::NotStarted).into())
         }
     }
 }
@@ -362,7 +364,7 @@ async fn issue_token(
 /// stays good until its own end.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update is over, its user may not go on, or the token is not one that we gave out: the client ends, as it
+/// [`UpdateError::Fenced`] when the update is over, its user may not go on, or the token is not one that we gave out: the client ends, as it
 /// must.
 pub async fn renew(
     ctx: &Context,
@@ -393,14 +395,14 @@ pub async fn renew(
 /// after a lost answer, joins the first or finds it done.
 ///
 /// # Errors
-/// [`Error::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
+/// [`UpdateError::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
 pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
     // Asked for beside the record, for the seal.
     let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
     let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
     let ended = seal_and_publish(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
     ended.map_err(|error| match error {
-        Error::NotNow(why) => fenced(why),
+        Error::Update(UpdateError::NotNow(why)) => fenced(why),
         other => other,
     })
 }
@@ -418,8 +420,8 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 /// Cancelling what was cancelled is no error. Says who had begun it.
 ///
 /// # Errors
-/// [`Error::NothingToCancel`] when the stack's last update is over, [`Error::NotNow`] when an older one is;
-/// [`Error::NotAllowed`] for one of somebody else, and with a token that may not begin it.
+/// [`UpdateError::NothingToCancel`] when the stack's last update is over, [`UpdateError::NotNow`] when an older one is;
+/// `AccessError::NotAllowed` for one of somebody else, and with a token that may not begin it.
 pub async fn cancel(
     ctx: &Context,
     caller: &Caller,
@@ -433,8 +435,10 @@ pub async fn cancel(
     let by = SealedBy::Cancel(caller.user.login.clone());
     let ended = seal_and_publish(ctx, id, record, None, Outcome::Cancelled, by).await;
     ended.map_err(|error| match error {
-        Error::NotNow(NotNow::Over { outcome, by, at }) if located.head.value.last == Some(id) => {
-            Error::NothingToCancel { outcome, by, at }
+        Error::Update(UpdateError::NotNow(NotNow::Over { outcome, by, at }))
+            if located.head.value.last == Some(id) =>
+        {
+            Error::Update(UpdateError::NothingToCancel { outcome, by, at })
         }
         other => other,
     })?;
@@ -465,7 +469,7 @@ async fn seal_and_publish(
         }
         if record.value.dry_run {
             let command = Command::EndDryRun(outcome, by.clone());
-            let next = record.value.decide(command, ctx.now()).map_err(Error::NotNow)?;
+            let next = record.value.decide(command, ctx.now()).map_err(UpdateError::NotNow)?;
             let write = update_write(ctx, id, record.unchanged(), &next);
             if store::commit(ctx, vec![write]).await?.is_ok() {
                 return Ok(());

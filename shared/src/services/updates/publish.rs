@@ -22,6 +22,7 @@ use crate::layout::{
     Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary, put,
 };
 use crate::ports::{Expect, Timestamp};
+use crate::services::error::UpdateError;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::update_record::update_write;
@@ -38,7 +39,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// moment ago, it is known without a question.
 ///
 /// # Errors
-/// [`Error::NotNow`] when the update cannot be sealed.
+/// [`UpdateError::NotNow`] when the update cannot be sealed.
 pub(super) async fn seal(
     ctx: &Context,
     id: UpdateId,
@@ -58,7 +59,7 @@ pub(super) async fn seal(
         let slot = tail + 1;
         let at = ctx.now();
         let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
-        let next = record.value.decide(command(seal.clone()), at).map_err(Error::NotNow)?;
+        let next = record.value.decide(command(seal.clone()), at).map_err(UpdateError::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal), made: None };
         let revision = ctx.ids.revision();
         let writes = vec![
@@ -125,7 +126,7 @@ async fn publish_exclusively(
                 Status::Ended { .. } => return Ok(()),
                 Status::Sealed { seal, .. } => seal.clone(),
                 Status::NotStarted | Status::Running { .. } => {
-                    return Err(Error::NotNow(crate::domain::update::NotNow::NotSealed));
+                    return Err(UpdateError::NotNow(crate::domain::update::NotNow::NotSealed).into());
                 }
             };
             if seal.publisher == ctx.publisher || ctx.now() > seal.at.plus(PUBLISHER_HEAD_START) {
@@ -196,7 +197,7 @@ pub(super) async fn try_publish(
     )?;
     let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
     advance(&mut new_head, &mut new_name, &next);
-    let ended = update.decide(Command::Publish, seal.at).map_err(Error::NotNow)?;
+    let ended = update.decide(Command::Publish, seal.at).map_err(UpdateError::NotNow)?;
     // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
     let mut writes = next.writes;
     writes.push(store::put(ctx, StackHead::key(stack), head.unchanged(), &new_head));

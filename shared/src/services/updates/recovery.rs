@@ -13,6 +13,7 @@ use crate::journal;
 use crate::layout::{Content, Record, Slot, StackHead, Stored};
 use crate::ports::{Item, Timestamp};
 use crate::services::caller::Caller;
+use crate::services::error::{StackError, UpdateError};
 use crate::services::store::compression::gunzip;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
@@ -39,7 +40,7 @@ pub struct SlotView {
 /// The slots of the log of an update of this stack, or of the update that held the stack last. Reads all of the log.
 ///
 /// # Errors
-/// [`Error::NoUpdate`], [`Error::NeverUpdated`]. A slot that does not read is none.
+/// [`UpdateError::NotFound`], [`StackError::NeverUpdated`]. A slot that does not read is none.
 pub async fn slots(
     ctx: &Context,
     caller: &Caller,
@@ -50,7 +51,7 @@ pub async fn slots(
         Some(update) => stack_lookup::update(ctx, caller, address, update).await?.1,
         None => {
             let head = stack_lookup::locate(ctx, caller, address).await?.head.value;
-            head.running.or(head.last).ok_or_else(|| Error::NeverUpdated(address.clone()))?
+            head.running.or(head.last).ok_or_else(|| StackError::NeverUpdated(address.clone()))?
         }
     };
     let mut views: Vec<SlotView> = Vec::new();
@@ -115,8 +116,8 @@ pub struct FromLog {
 /// version, and the client of the update was told that it was kept.
 ///
 /// # Errors
-/// [`Error::Held`] while the update runs; [`Error::Invalid`] when nothing holds the stack, or another update does, or
-/// there is no such slot; [`Error::Broken`] when the slots up to `last`, or the base, do not read back either.
+/// [`UpdateError::Held`] while the update runs; [`UpdateError::NoneHolds`], [`UpdateError::OtherHolds`], [`UpdateError::NoSlot`];
+/// [`Error::Broken`] when the slots up to `last`, or the base, do not read back either.
 pub async fn from_log(
     ctx: &Context,
     caller: &Caller,
@@ -129,12 +130,10 @@ pub async fn from_log(
         attempts.begin()?;
         let Located { id: stack, head } = stack_lookup::locate(ctx, caller, address).await?;
         let Some(id) = head.value.running else {
-            return Err(Error::Invalid(format!(
-                "no update holds {address}, so there is none to be published"
-            )));
+            return Err(UpdateError::NoneHolds(address.clone()).into());
         };
         if update.is_some_and(|update| UpdateId::parse(update) != Some(id)) {
-            return Err(Error::Invalid(format!("{address} is held by another update: {id}")));
+            return Err(UpdateError::OtherHolds { address: address.clone(), id }.into());
         }
         let Some(record) = store::read(ctx, &Update::key(id)).await? else {
             return Err(Error::Broken(format!("the update {id} that holds {address} has no record")));
@@ -151,9 +150,7 @@ pub async fn from_log(
         let Status::Sealed { seal, .. } = record.value.status.clone() else { continue };
         let slots = seal.slot.saturating_sub(1);
         if last > slots {
-            return Err(Error::Invalid(format!(
-                "the log of update {id} has {slots} slots, and no slot {last}"
-            )));
+            return Err(UpdateError::NoSlot { update: id, slots, slot: last }.into());
         }
         let left_out = LeftOut { from: last + 1, count: slots - last, why };
         tracing::warn!(update = %id, %stack, from = left_out.from, count = left_out.count, "publishing without the end of a log");

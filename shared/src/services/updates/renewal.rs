@@ -10,10 +10,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::names::{Login, StackAddress, TokenName};
-use crate::domain::update::{LEASE, Requester, Update};
+use crate::domain::update::{Requester, Update};
 use crate::layout::{StackEntry, StackHead, Stored, Token, TokenEntry, User};
 use crate::ports::Timestamp;
 use crate::services::caller::{CLOCKS_APART, Caller};
+use crate::services::error::{AccessError, Fenced, Revoked};
 use crate::services::identity::tokens::TOKEN_GRACE;
 use crate::services::store::sha256_hex;
 use crate::services::store::update_record::read_own;
@@ -34,15 +35,13 @@ pub(super) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
 /// to be enough, as long as it does.
 ///
 /// # Errors
-/// [`Error::Fenced`].
+/// `UpdateError::Fenced`.
 pub(super) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error> {
-    const NOT_OURS: &str = "the update token is not one that this server gave out, or its signing key was replaced, so it \
-                            cannot be renewed; run the command again to start a new update";
     let is_ours = match &claims.renewal {
         Some(secret) => update.renewed_by.contains(&sha256_hex(secret.as_bytes())),
         None => update.renewed_by.is_empty() && !claims.is_of_former_key,
     };
-    if is_ours { Ok(()) } else { Err(Error::Fenced(NOT_OURS.to_owned())) }
+    if is_ours { Ok(()) } else { Err(Fenced::TokenNotIssued.into()) }
 }
 
 /// Who runs an update and where, as it is stored today.
@@ -59,7 +58,7 @@ pub(crate) struct Standing {
 /// the update was created with another token, or the update token is one of an older program.
 ///
 /// # Errors
-/// [`Error::Fenced`] when the update is gone.
+/// `UpdateError::Fenced` when the update is gone.
 pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Update>, Standing), Error> {
     let head_key = StackHead::key(claims.stack);
     let bearer = async {
@@ -100,7 +99,7 @@ impl Standing {
     /// Refuses an update whose stack or whose bearer's rights were taken away. No call, unless the stack was renamed.
     ///
     /// # Errors
-    /// [`Error::Fenced`]: the client ends, as it must.
+    /// `UpdateError::Fenced`: the client ends, as it must.
     pub(crate) async fn check(
         self,
         ctx: &Context,
@@ -110,38 +109,38 @@ impl Standing {
         let Self { login, user, tokens, head } = self;
         let now = ctx.now();
         let head = head.filter(|head| head.deleted.is_none());
-        let head = head.ok_or_else(|| ended(&format!("the stack {address} was removed")))?;
+        let head = head.ok_or_else(|| ended(Revoked::StackDeleted(address.clone())))?;
         // A preview goes on under the name that it began with, as long as that means its stack.
         let is_renamed = head.address != *address;
         if is_renamed && store::get(ctx, &StackEntry::key(address)).await?.is_some() {
-            return Err(ended(&format!("another stack has the name {address} now")));
+            return Err(ended(Revoked::NameTaken(address.clone())));
         }
         let org = &head.address.org;
         let is_same = |user: &User| update.user_made.is_none_or(|made| user.created == made);
-        let user = user.filter(is_same).ok_or_else(|| ended(&format!("the user {login} was removed")))?;
+        let user = user.filter(is_same).ok_or_else(|| ended(Revoked::UserRemoved(login.clone())))?;
         // A token that merely ends may finish what it began, as it may under a lock.
         let in_time = |expires: Timestamp| {
             now < expires || (update.created < expires && now < expires.plus(TOKEN_GRACE))
         };
         for (name, token) in tokens {
-            let gone = || ended(&format!("the token {:?} of {login} was revoked", name.as_str()));
+            let gone = || ended(Revoked::TokenRevoked { login: login.clone(), token: name.clone() });
             let token = token.ok_or_else(gone)?;
             if !token.expires.is_none_or(in_time) {
-                return Err(ended(&format!("the token {:?} of {login} has expired", name.as_str())));
+                return Err(ended(Revoked::TokenExpired { login, token: name }));
             }
             let caller = Caller::new(user.clone(), token).asking_for(update.needs());
             caller.check_org(org).map_err(|refused| match refused {
-                Error::NoOrg(org) => ended(&format!("{login} is not a member of {org} any more")),
-                refused => ended(&refused.to_string()),
+                Error::Access(AccessError::NoOrg(org)) => {
+                    ended(Revoked::NotAMember { login: login.clone(), org })
+                }
+                Error::Access(AccessError::NotAllowed(why)) => ended(Revoked::NotAllowed(why)),
+                other => other,
             })?;
         }
         Ok(())
     }
 }
 
-fn ended(why: &str) -> Error {
-    Error::Fenced(format!(
-        "{why}, so this update cannot go on. It ends within {} min, and what it saved until then is kept",
-        LEASE.as_secs() / 60
-    ))
+fn ended(why: Revoked) -> Error {
+    Fenced::Revoked(why).into()
 }

@@ -9,6 +9,7 @@ use crate::domain::update::{Command, Outcome, SealedBy, Status, Update};
 use crate::layout::{StackHead, Stored};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
+use crate::services::error::{StackError, UpdateError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, Holder, store};
@@ -16,10 +17,10 @@ use crate::services::{Error, Holder, store};
 /// Refuses while an update holds the stack, saying who.
 ///
 /// # Errors
-/// [`Error::Held`].
+/// [`UpdateError::Held`].
 pub(crate) async fn check_free(ctx: &Context, head: &StackHead) -> Result<(), Error> {
     match holder(ctx, head).await? {
-        Some(holder) => Err(Error::Held(Box::new(holder))),
+        Some(holder) => Err(UpdateError::Held(Box::new(holder)).into()),
         None => Ok(()),
     }
 }
@@ -75,7 +76,7 @@ pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) ->
         let head = store::read(ctx, &StackHead::key(located.id)).await?;
         located.head = head.ok_or_else(|| Error::Broken(format!("stack {} lost its head", located.id)))?;
         if located.head.value.deleted.is_some() {
-            return Err(Error::NoStack(located.head.value.address));
+            return Err(StackError::NotFound(located.head.value.address).into());
         }
     }
 }
@@ -93,7 +94,7 @@ pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
 /// `record` was read: the caller reads and decides again.
 ///
 /// # Errors
-/// [`Error::NotNow`] for an update that goes on.
+/// [`UpdateError::NotNow`] for an update that goes on.
 pub(crate) async fn expire_and_publish(
     ctx: &Context,
     id: UpdateId,

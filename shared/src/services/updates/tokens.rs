@@ -17,6 +17,7 @@ use crate::domain::update::{LEASE, Update};
 use crate::layout::{Record, Signer, VerifyingKeyRecord, delete};
 use crate::ports::{DataKey, Expect, KeyContext, Timestamp, WrappedKey, Write};
 use crate::services::Error;
+use crate::services::error::Fenced;
 use crate::services::store;
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
@@ -28,8 +29,6 @@ const OLD_SIGNS_FOR: Duration = REMEMBERED_FOR;
 
 /// How long after a rotation the key before opens anything: until the last token that it signed ends.
 const OLD_VERIFIES_FOR: Duration = OLD_SIGNS_FOR.saturating_add(LEASE);
-const NOT_VALID: &str =
-    "the update token is not valid for this update; run the command again to start a new update";
 
 /// A token for one update, for who gets it, with the secret that it is renewed by.
 ///
@@ -65,9 +64,9 @@ pub async fn issue(
 /// What the token says, if it is one of ours; [`check`] says whether it is for the update that is meant.
 ///
 /// # Errors
-/// [`Error::Fenced`] for any other token: the client is told to stop, and tries no more.
+/// `UpdateError::Fenced` for any other token: the client is told to stop, and tries no more.
 pub async fn verify(ctx: &Context, token: &str, update: &str) -> Result<Claims, Error> {
-    let refused = || Error::Fenced(NOT_VALID.to_owned());
+    let refused = || Error::from(Fenced::TokenNotValid);
     // Checking a signature is a good part of an append.
     let id = UpdateId::parse(update).ok_or_else(refused)?;
     if let Some((shown, claims)) = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR)
@@ -85,11 +84,11 @@ pub async fn verify(ctx: &Context, token: &str, update: &str) -> Result<Claims, 
 /// Refuses a token that is not for exactly this update of this stack.
 ///
 /// # Errors
-/// [`Error::Fenced`].
+/// `UpdateError::Fenced`.
 pub fn check(claims: &Claims, address: &StackAddress, update: &str) -> Result<(), Error> {
     let is_it =
         claims.update.to_string() == update && claims.address == sha256_hex(address.to_string().as_bytes());
-    if is_it { Ok(()) } else { Err(Error::Fenced(NOT_VALID.to_owned())) }
+    if is_it { Ok(()) } else { Err(Fenced::TokenNotValid.into()) }
 }
 
 /// What the token says, if it was signed by one of our keys.

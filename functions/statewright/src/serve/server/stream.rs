@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use statewright_shared::ports::Clock;
+use statewright_shared::wire::Reason;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -142,19 +143,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Heard<S> {
         }
     }
 
-    /// Sends this response if HTTP has left a request unanswered. Returns whether it did.
-    pub(super) async fn answer(&mut self, status: StatusCode, why: &str) -> bool {
+    /// Sends an error with this reason if HTTP has left a request unanswered. Returns whether it did.
+    pub(super) async fn answer(&mut self, reason: Reason, why: &str) -> bool {
         let is_needed = self.activity.is_unanswered() && self.beginning != HTTP_2;
         if is_needed {
-            self.answer_unheard(status, why).await;
+            self.answer_unheard(reason, why).await;
         }
         is_needed
     }
 
     /// Sends this response in any case.
-    pub(super) async fn answer_unheard(&mut self, status: StatusCode, why: &str) {
+    pub(super) async fn answer_unheard(&mut self, reason: Reason, why: &str) {
+        let status = StatusCode::from_u16(reason.status()).unwrap_or_default();
+        let message = format!("{}: {why}", status.canonical_reason().unwrap_or_default());
         let body =
-            serde_json::json!({ "code": status.as_u16(), "message": format!("{}: {why}", status.canonical_reason().unwrap_or_default()) }).to_string();
+            serde_json::json!({ "code": status.as_u16(), "message": message, "reason": reason }).to_string();
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()

@@ -308,7 +308,7 @@ async fn exchange(stream: &mut TcpStream, bytes: &[u8], sent: Sent) -> String {
 
 /// A server that refuses most requests after reading their head.
 async fn refusing(tls: Option<Arc<Tls>>) -> Running {
-    let refuse = || async { StatusCode::UNAUTHORIZED };
+    let refuse = || async { axum::http::StatusCode::UNAUTHORIZED };
     let read = |body: Result<Bytes, axum::extract::rejection::BytesRejection>| async move {
         match body {
             Ok(body) => Ok(body.len().to_string()),

@@ -1,0 +1,108 @@
+//! Why a caller is not let in, or may not do what the request asks for.
+
+use std::time::Duration;
+
+use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::role::Role;
+
+/// Why a caller is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// A request to the API carries no access token.
+    #[error("no access token was sent: log in with `pulumi login` and a token of this server")]
+    NoToken,
+    /// A request of a client of states carries no credentials.
+    #[error("no access token was sent: send a token of this server as the password, with any username")]
+    NoStateToken,
+    /// A request of an update carries no update token.
+    #[error("no update token was sent: only a running update may send this request")]
+    NoUpdateToken,
+    /// A browser adds a username and a password to requests that a page makes, which proves nothing.
+    #[error(
+        "a web page sent this request with a username and a password: send the token as a bearer token instead"
+    )]
+    FromWebPage,
+    /// The access token is not known, or was revoked.
+    #[error("the access token is not valid: log in again with `pulumi login` and a token of this server")]
+    UnknownToken,
+    /// The access token has expired.
+    #[error("the access token has expired: create a new one and log in with it")]
+    TokenExpired,
+    /// The access token has expired, and its user holds no lock from before that.
+    #[error(
+        "the access token has expired, and you hold no lock that was taken before: create a new token and use that"
+    )]
+    TokenExpiredWithoutLock,
+    /// The client certificate belongs to no token.
+    #[error(
+        "the client certificate is not registered: register it with `statewright token create NAME --certificate FILE`"
+    )]
+    UnknownCertificate,
+    /// The client certificate has expired.
+    #[error("the client certificate has expired: register a new one and use that")]
+    CertificateExpired,
+    /// Which of the two is wrong is not told.
+    #[error("the user or the password is wrong: check both")]
+    WrongPassword,
+    /// Somebody sent wrong passwords for this user, so no password is checked until the wait is over.
+    #[error("too many wrong passwords for this user: try again in {} s", .0.as_secs())]
+    TooManyFailures(Duration),
+    /// As many passwords are being checked as can be at once.
+    #[error("the server is checking too many passwords: try again")]
+    TooManyPasswords,
+    /// The caller is a member, and may not do this.
+    #[error(transparent)]
+    NotAllowed(Box<NotAllowed>),
+    /// The organization does not exist, or not for this caller.
+    #[error("organization {0} not found: check its name, and that your user is a member")]
+    NoOrg(OrgName),
+    /// There is no such user.
+    #[error("user {0} not found: check the name")]
+    NoUser(Login),
+}
+
+/// What a caller lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAllowed {
+    /// What the caller asks for.
+    pub(crate) what: &'static str,
+    /// The role that it needs.
+    pub(crate) needs: Role,
+    /// The user's role there, or the best that the user has anywhere.
+    pub(crate) role: Role,
+    /// What the token may at most, if it is bounded.
+    pub(crate) may: Option<Role>,
+    /// In which organization; `None` where it was refused before that was known.
+    pub(crate) org: Option<OrgName>,
+    pub(crate) login: Login,
+    pub(crate) token: TokenName,
+}
+
+impl std::error::Error for NotAllowed {}
+
+impl std::fmt::Display for NotAllowed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { what, needs, role, may, org, login, token } = self;
+        write!(f, "{what} needs the role {needs}")?;
+        if let Some(org) = org {
+            write!(f, " in {org}")?;
+        }
+        if let Some(may) = may.filter(|may| may < needs) {
+            write!(
+                f,
+                ", and the token {:?} of {login} allows at most {may}: use another token, or have the operator make one with \
+                 `statewright token create NAME --user {login} --may {needs}`",
+                token.as_str()
+            )?;
+            if role >= needs {
+                return Ok(());
+            }
+            write!(f, ". The user needs it too")?;
+        }
+        let place = org.as_ref().map_or("ORGANIZATION", OrgName::as_str);
+        write!(
+            f,
+            ", and {login} has {role}: the operator grants more with `statewright org member role {place} {login} {needs}`"
+        )
+    }
+}

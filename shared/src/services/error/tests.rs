@@ -1,0 +1,460 @@
+//! The texts of all errors, one of each variant.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::*;
+use crate::domain::deployment;
+use crate::domain::environment::{Diagnostic, Span};
+use crate::domain::ids::{EnvironmentId, KeyOwner, StackId, StateId, UpdateId};
+use crate::domain::json_schema::Schema;
+use crate::domain::names::{
+    EnvironmentAddress, EnvironmentTagName, InputName, Login, OrgName, OutputName, ProjectName, StackAddress,
+    StateAddress, TokenName,
+};
+use crate::domain::role::Role;
+use crate::domain::tfstate::{
+    Document, Filter, InvalidLock, LabelKey, LabelPolicy, LockInfo, Refused, Rule, Violation,
+};
+use crate::domain::update::{NotNow, Outcome, Requester, SealedBy, UpdateKind};
+use crate::journal::BatchError;
+use crate::layout::StateHolder;
+use crate::ports::Timestamp;
+
+const AT: Timestamp = Timestamp(1_700_000_000_000_000_000);
+
+fn login() -> Login {
+    Login::parse("alice").unwrap()
+}
+
+fn token() -> TokenName {
+    TokenName::parse("laptop").unwrap()
+}
+
+fn org() -> OrgName {
+    OrgName::parse("acme").unwrap()
+}
+
+fn requester() -> Requester {
+    Requester { login: login(), token: token() }
+}
+
+fn stack() -> StackAddress {
+    StackAddress::parse("acme", "web", "dev").unwrap()
+}
+
+fn state() -> StateAddress {
+    StateAddress::parse("acme", "net", Some("prod")).unwrap()
+}
+
+fn environment() -> EnvironmentAddress {
+    EnvironmentAddress::parse("acme", "web", "base").unwrap()
+}
+
+fn not_allowed() -> Box<NotAllowed> {
+    Box::new(NotAllowed {
+        what: "this",
+        needs: Role::Apply,
+        role: Role::Plan,
+        may: Some(Role::Outputs),
+        org: Some(org()),
+        login: login(),
+        token: token(),
+    })
+}
+
+fn held(last_write: Option<Timestamp>, until: Option<Timestamp>) -> UpdateError {
+    UpdateError::Held(Box::new(Holder {
+        address: stack(),
+        update: UpdateId::new(uuid::Uuid::from_u128(7)),
+        kind: UpdateKind::Update,
+        requester: requester(),
+        since: AT,
+        until,
+        last_write,
+        now: AT.plus(Duration::from_secs(90)),
+    }))
+}
+
+fn holder(by_hand: bool) -> Box<StateHolder> {
+    let info = LockInfo {
+        id: "l-1".to_owned(),
+        operation: if by_hand { "" } else { "OperationTypeApply" }.to_owned(),
+        info: "a repair".to_owned(),
+        who: "alice@laptop".to_owned(),
+        ..LockInfo::default()
+    };
+    Box::new(StateHolder { info, by: requester(), user_made: Some(AT), since: AT, by_hand })
+}
+
+fn deleted() -> Box<ReservedName> {
+    let id = StateId::parse("01890000-0000-7000-8000-000000000001").unwrap();
+    Box::new(ReservedName { id, name: state(), address: state(), by: Some(login()), at: AT })
+}
+
+fn input() -> Vec<InvalidInput> {
+    use InvalidInput as I;
+    let bad_utf8 = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
+    let bad_json = || serde_json::from_str::<u8>("{").unwrap_err();
+    let owner = KeyOwner::Environment(EnvironmentId::new(uuid::Uuid::from_u128(1)));
+    vec![
+        I::Name(Login::parse("a b").unwrap_err()),
+        I::Batch(BatchError::TooManyEntries),
+        I::Deployment(deployment::inspect(b"{}").unwrap_err()),
+        I::State(Document::read(b"{}").unwrap_err()),
+        I::Lock(InvalidLock::NoId),
+        I::Label(LabelKey::parse("A").unwrap_err()),
+        I::Filter(Filter::parse("a ==").unwrap_err()),
+        I::LabelPolicy(
+            serde_json::from_str::<LabelPolicy>(r#"{"maxKeys":0,"requiredKeys":["a"]}"#)
+                .unwrap()
+                .check()
+                .unwrap_err(),
+        ),
+        I::Schema { output: "url".to_owned(), source: Schema::read(&serde_json::json!([])).unwrap_err() },
+        I::Path("it is not UTF-8".to_owned()),
+        I::BodyNotText(bad_utf8),
+        I::BodyShape(bad_json()),
+        I::BodyNotGzip,
+        I::BodyDamaged(std::io::Error::other("corrupt deflate stream")),
+        I::BodyLost("connection reset".to_owned()),
+        I::BodyTooLong,
+        I::BodyChanged,
+        I::ContinuationToken,
+        I::Number { name: "pageSize".to_owned(), found: "x".to_owned() },
+        I::Version,
+        I::StateVersion,
+        I::StateId,
+        I::StateName,
+        I::StateWithoutProject,
+        I::Duration,
+        I::EnvironmentOverrides,
+        I::PropertyPath("write the name of a value in it"),
+        I::Direction,
+        I::EventType { found: "x".to_owned(), known: "policy" },
+        I::LabelPair,
+        I::TooManyLabels { max: 32 },
+        I::Unsupported("teams"),
+        I::UpdateKind,
+        I::UpdateResult("done".to_owned()),
+        I::Base64(base64::DecodeError::InvalidPadding),
+        I::TooManySecrets { count: 2_000, max: 1_000 },
+        I::TooLongToEncrypt,
+        I::ForeignCiphertext(owner),
+        I::TooManyDataKeys(owner),
+    ]
+}
+
+fn access() -> Vec<AccessError> {
+    use AccessError as A;
+    vec![
+        A::NoToken,
+        A::NoStateToken,
+        A::NoUpdateToken,
+        A::FromWebPage,
+        A::UnknownToken,
+        A::TokenExpired,
+        A::TokenExpiredWithoutLock,
+        A::UnknownCertificate,
+        A::CertificateExpired,
+        A::WrongPassword,
+        A::TooManyFailures(Duration::from_secs(30)),
+        A::TooManyPasswords,
+        A::NotAllowed(not_allowed()),
+        A::NoOrg(org()),
+        A::NoUser(login()),
+    ]
+}
+
+fn identity() -> Vec<IdentityError> {
+    use IdentityError as I;
+    vec![
+        I::UserExists(login()),
+        I::OrgExists(org()),
+        I::ReservedLogin("operator"),
+        I::ReservedTokenName(token()),
+        I::TokenExists { login: login(), name: token() },
+        I::NoToken { login: login(), name: token() },
+        I::CertificateExpired(AT),
+        I::CertificateInUse,
+        I::NotAMember { login: login(), org: org(), role: Role::Apply },
+        I::PasswordTooShort { characters_min: 12 },
+        I::PasswordTooLong { bytes_max: 1_024 },
+        I::PasswordLooksLikeToken { prefix: "swt_" },
+        I::TooManyMemberships { max: 40 },
+        I::TooManyMembers { max: 40 },
+    ]
+}
+
+fn stacks() -> Vec<StackError> {
+    use StackError as S;
+    let (address, tag) = (stack(), "owner".to_owned());
+    vec![
+        S::NotFound(stack()),
+        S::NoConfig(stack()),
+        S::NoProject { org: org(), project: ProjectName::parse("web").unwrap() },
+        S::NoVersion { address: stack(), version: 9 },
+        S::Pruned { address: stack(), version: 1, oldest: 4 },
+        S::NeverUpdated(stack()),
+        S::NoTag { address: stack(), tag: tag.clone() },
+        S::Exists(stack()),
+        S::HasResources,
+        S::NoneDeleted(stack()),
+        S::SeveralDeleted { address, found: vec![(StackId::new(uuid::Uuid::from_u128(1)), AT)] },
+        S::TagExists { tag: tag.clone(), value: "alice".to_owned() },
+        S::TooManyTags { count: 201, max: 200 },
+        S::TagTooLong { tag, bytes: 300, bytes_max: 256 },
+        S::ProviderTooLong { bytes_max: 16_384 },
+        S::PlaintextSecrets,
+    ]
+}
+
+fn fenced() -> Vec<Fenced> {
+    let (login, token) = (login(), token());
+    let mut all = vec![
+        Fenced::Gone,
+        Fenced::NotRunning(NotNow::Over { outcome: Outcome::Failed, by: SealedBy::Expiry, at: AT }),
+        Fenced::TokenNotValid,
+        Fenced::TokenNotIssued,
+        Fenced::Preview,
+    ];
+    all.extend(
+        [
+            Revoked::StackDeleted(stack()),
+            Revoked::NameTaken(stack()),
+            Revoked::UserRemoved(login.clone()),
+            Revoked::TokenRevoked { login: login.clone(), token: token.clone() },
+            Revoked::TokenExpired { login: login.clone(), token },
+            Revoked::NotAMember { login, org: org() },
+            Revoked::NotAllowed(not_allowed()),
+        ]
+        .map(Fenced::Revoked),
+    );
+    all
+}
+
+fn updates() -> Vec<UpdateError> {
+    use UpdateError as U;
+    let id = UpdateId::new(uuid::Uuid::from_u128(7));
+    let mut all = vec![
+        U::NotFound { address: stack(), update: "u-1".to_owned() },
+        held(None, Some(AT.plus(Duration::from_secs(300)))),
+        held(Some(AT), None),
+        U::NotYours { dry_run: true, requester: requester() },
+        U::NotNow(NotNow::NotStarted),
+        U::NotNow(NotNow::StaleStart),
+        U::NotNow(NotNow::AlreadyRunning),
+        U::NotNow(NotNow::LeaseOver { until: AT }),
+        U::NotNow(NotNow::LeaseHeld { until: AT }),
+        U::NotNow(NotNow::Over { outcome: Outcome::Succeeded, by: SealedBy::Client, at: AT }),
+        U::NotNow(NotNow::NotSealed),
+        U::NothingToCancel { outcome: Outcome::Failed, by: SealedBy::Cancel(login()), at: AT },
+        U::NoFit(DeltaError::NoBase),
+        U::OtherSaves { journals: true },
+        U::OtherSaves { journals: false },
+        U::NoneHolds(stack()),
+        U::OtherHolds { address: stack(), id },
+        U::NoSlot { update: id, slots: 3, slot: 5 },
+    ];
+    all.extend(fenced().into_iter().map(U::Fenced));
+    all
+}
+
+fn states() -> Vec<StateError> {
+    use StateError as S;
+    let place = || state().to_string();
+    let violation = Violation {
+        rule: Rule::MaxKeys,
+        key: None,
+        words: "there are 3 labels, and 2 are the most".to_owned(),
+    };
+    let mut all = vec![
+        S::NotFound(place()),
+        S::Deleted(deleted()),
+        S::WriteOfDeleted { deleted: deleted(), kept: "0a1b".to_owned() },
+        S::LockOfDeleted(deleted()),
+        S::NoVersion { state: place(), version: "9".to_owned() },
+        S::Exists(place()),
+        S::NameLeadsTo { name: state(), other: state() },
+        S::Forbidden(place()),
+        S::NoSuchAddress("/tfstate/x".to_owned()),
+        S::Encrypted,
+        S::Locked(holder(false)),
+        S::Locked(holder(true)),
+        S::NotHolder(holder(false)),
+        S::LockNotAllowed(not_allowed()),
+        S::HasResources(3),
+        S::NearLimit { bytes: 5_000_000, bytes_max: 4_500_000 },
+        S::SerialAtEnd,
+        S::OtherOrganization,
+        S::OutputName,
+        S::TooManySchemas { max: 100 },
+        S::NoDependency("d-1".to_owned()),
+        S::InputTaken { consumer: state(), input: InputName::parse("url").unwrap(), id: "d-1".to_owned() },
+        S::TooManyDependencies { count: 10_000, max: 10_000 },
+        S::Cycle("acme/net/prod, acme/web/prod, acme/net/prod".to_owned()),
+        S::NoInputName { producer: state(), output: OutputName::parse("_").unwrap() },
+        S::LabelPolicyMoved { version: 3, changed: Some((login(), AT)) },
+        S::LabelPolicyViolated { org: org(), version: 3, violation },
+    ];
+    let refused = [
+        Refused::Locked,
+        Refused::Displaced,
+        Refused::Stale,
+        Refused::LockRequired,
+        Refused::Removed,
+        Refused::Strict,
+    ];
+    all.extend(refused.map(|why| S::WriteRefused { why, kept: "0a1b".to_owned() }));
+    all
+}
+
+fn environments() -> Vec<EnvironmentError> {
+    use EnvironmentError as E;
+    let tag = || EnvironmentTagName::parse("stable").unwrap();
+    let diagnostic = Diagnostic::warning("web/base", Span::default(), "unknown key");
+    vec![
+        E::NotFound(environment()),
+        E::NoneDeleted(environment()),
+        E::NoRevision { environment: environment(), revision: "revision 9".to_owned() },
+        E::NoTag { environment: environment(), tag: tag() },
+        E::Exists(environment()),
+        E::TagExists(tag()),
+        E::Moved(environment()),
+        E::Protected(environment()),
+        E::Definition(vec![diagnostic]),
+        E::NoSession("s-1".to_owned()),
+        E::OpenedIsGone("web/base".to_owned()),
+        E::AllRetracted { environment: environment(), revision: "revision 3".to_owned() },
+        E::SecretInPlace,
+        E::HistoryOrRevision,
+        E::TooManyRevisions { environment: environment(), revisions: 2_000, max: 1_000 },
+        E::ReasonTooLong { bytes_max: 1_024 },
+        E::RetractCurrent,
+        E::ReplacesItself,
+        E::ReplacementRetracted(3),
+        E::TooManyTags { max: 200 },
+        E::TagTooLong { bytes: 300, bytes_max: 256 },
+        E::NumberIsNotATag,
+        E::NotARevision,
+        E::Lasts,
+        E::NoValue,
+        E::TooManyRounds { max: 8 },
+        E::TooManyImports { max: 100 },
+        E::TooManyStacks { max: 100 },
+        E::OutputsTooLong { mebibytes_max: 8 },
+        E::ForeignOutput,
+        E::SecretNotText,
+    ]
+}
+
+fn maintenance() -> Vec<MaintenanceError> {
+    use MaintenanceError as M;
+    vec![
+        M::BackupFormat { found: 3, known: 2 },
+        M::NothingToBackUp,
+        M::OtherBackup,
+        M::NotABackup,
+        M::CopyUnfinished,
+        M::SourceChanges,
+        M::NothingToCopy,
+        M::UpdatesRunning(2),
+        M::TargetOfOtherCopy,
+        M::TargetNotEmpty,
+        M::OtherCopyBegan,
+        M::TargetChanged { partition: "stack#1".to_owned(), sort: "head".to_owned() },
+    ]
+}
+
+/// One error of each variant of each family, and of what every room may meet.
+pub(crate) fn all() -> Vec<Error> {
+    let mut all = vec![
+        Error::TooLarge { what: "a request body", bytes: 11, bytes_max: 10 },
+        Error::Contended("the stack"),
+        Error::NoRoom(Full),
+        Error::Port(PortError::NotDone { what: "the read", source: "the disk is slow".into() }),
+        Error::MasterKey("disabled".into()),
+        Error::Broken("the head of stack 1 is not JSON".to_owned()),
+        Error::TooNew("the head of stack 1 has format 9".to_owned()),
+    ];
+    all.extend(input().into_iter().map(Error::Invalid));
+    all.extend(access().into_iter().map(Error::Access));
+    all.extend(identity().into_iter().map(Error::Identity));
+    all.extend(stacks().into_iter().map(Error::Stack));
+    all.extend(updates().into_iter().map(Error::Update));
+    all.extend(states().into_iter().map(Error::State));
+    all.extend(environments().into_iter().map(Error::Environment));
+    all.extend(maintenance().into_iter().map(Error::Maintenance));
+    all
+}
+
+/// The variants of an enum, as its file writes them.
+fn variants<'a>(source: &'a str, name: &str) -> BTreeSet<&'a str> {
+    let body = source.split(&format!("pub enum {name} {{\n")).nth(1).expect("the file has the enum");
+    let body = body.split("\n}\n").next().unwrap();
+    let is_variant =
+        |line: &&str| line.starts_with("    ") && line[4..].starts_with(|c: char| c.is_ascii_uppercase());
+    let name = |line: &'a str| line.trim().split(|c: char| !c.is_alphanumeric()).next().unwrap();
+    body.lines().filter(is_variant).map(name).collect()
+}
+
+#[track_caller]
+fn holds_each_variant<T: std::fmt::Debug>(samples: &[T], source: &str, name: &str) {
+    let shown: Vec<String> = samples.iter().map(|sample| format!("{sample:?}")).collect();
+    let held =
+        shown.iter().map(|shown| shown.split(|c: char| !c.is_alphanumeric()).next().unwrap()).collect();
+    assert_eq!(variants(source, name), held, "{name}");
+}
+
+#[test]
+fn the_samples_hold_each_variant_of_each_family() {
+    holds_each_variant(&all(), include_str!("mod.rs"), "Error");
+    holds_each_variant(&input(), include_str!("input.rs"), "InvalidInput");
+    holds_each_variant(&access(), include_str!("access.rs"), "AccessError");
+    holds_each_variant(&identity(), include_str!("identity.rs"), "IdentityError");
+    holds_each_variant(&stacks(), include_str!("stack.rs"), "StackError");
+    holds_each_variant(&updates(), include_str!("update.rs"), "UpdateError");
+    holds_each_variant(&fenced(), include_str!("update.rs"), "Fenced");
+    holds_each_variant(&states(), include_str!("state.rs"), "StateError");
+    holds_each_variant(&environments(), include_str!("environment.rs"), "EnvironmentError");
+    holds_each_variant(&maintenance(), include_str!("maintenance.rs"), "MaintenanceError");
+}
+
+#[test]
+fn every_text_says_what_happened_and_what_to_do() {
+    let mut wrong = String::new();
+    for error in all() {
+        let text = error.to_string();
+        let sentences = text.split(". ").count();
+        // A client looks for the first sentence of this one, with its capital and its full stop.
+        let is_fixed = matches!(error, Error::Update(UpdateError::Held(_)));
+        // Only the operator reads these, with the next step of the command.
+        let is_operators =
+            matches!(error, Error::Port(_) | Error::MasterKey(_) | Error::Broken(_) | Error::TooNew(_));
+        let mut check = |holds: bool, rule: &str| {
+            if !holds {
+                let _ = writeln!(wrong, "{rule}: {text}");
+            }
+        };
+        check(sentences <= if is_fixed { 4 } else { 3 }, "one to three sentences");
+        check(is_fixed || !text.starts_with(|c: char| c.is_uppercase()), "begins lower-case");
+        check(is_fixed || sentences > 1 || !text.ends_with('.'), "one sentence has no period");
+        check(is_operators || [": ", "; ", ". "].iter().any(|end| text.contains(end)), "says what to do");
+        check(!text.contains("  ") && !text.contains('\n'), "is on one line");
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Both once put a sentence where the text has a name.
+#[test]
+fn what_is_no_name_has_a_text_of_its_own() {
+    assert_eq!(
+        StateError::Encrypted.to_string(),
+        "the client encrypted this state, so the server cannot read its outputs: read the whole state instead"
+    );
+    assert_eq!(
+        EnvironmentError::OpenedIsGone("web/base".to_owned()).to_string(),
+        "environment web/base, which was opened, has been deleted since: open one that exists"
+    );
+}

@@ -1,0 +1,229 @@
+//! Why a request about an update is refused.
+
+use std::time::Duration;
+
+use super::access::NotAllowed;
+use crate::domain::ids::UpdateId;
+use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::saves::DeltaError;
+use crate::domain::update::{LEASE, NotNow, Outcome, Requester, SealedBy, UpdateKind, ended_text};
+use crate::ports::Timestamp;
+
+/// Why a request about an update is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    /// The stack has no such update.
+    #[error("stack {address} has no update {update}: check its id")]
+    NotFound {
+        /// The stack.
+        address: StackAddress,
+        /// What the request names.
+        update: String,
+    },
+    /// Another update holds the stack.
+    #[error(transparent)]
+    Held(Box<Holder>),
+    /// Somebody else created the update, and its token is for that user alone.
+    #[error(
+        "{} (token {:?}) created this {}, and only that user can start it: run the command again to begin your own",
+        .requester.login, .requester.token.as_str(), if *.dry_run { "preview" } else { "update" }
+    )]
+    NotYours {
+        /// Whether it is a preview.
+        dry_run: bool,
+        /// Who created it.
+        requester: Requester,
+    },
+    /// The update is not in the state for what a user asks.
+    #[error("{0}: {next}", next = after(.0))]
+    NotNow(NotNow),
+    /// The stack's last update is over.
+    #[error("there is nothing to cancel: {}", ended_text("the last update", *.outcome, .by, *.at))]
+    NothingToCancel {
+        /// How it ended.
+        outcome: Outcome,
+        /// Who ended it.
+        by: SealedBy,
+        /// When.
+        at: Timestamp,
+    },
+    /// The server takes nothing more from the client of this update, which has to stop.
+    #[error(transparent)]
+    Fenced(#[from] Fenced),
+    /// A delta does not apply to what was saved before it, so the client sends the whole text.
+    #[error("{0}: send the whole text")]
+    NoFit(DeltaError),
+    /// The client saves in another way than the one that the update began with.
+    #[error("{}", if *.journals {
+        "this update was started with a journal version, so it saves journal entries: start it without one to send whole deployments"
+    } else {
+        "this update was started without a journal version, so it saves whole deployments: start it with one to send journal entries"
+    })]
+    OtherSaves {
+        /// Whether the update saves journal entries.
+        journals: bool,
+    },
+    /// No update holds the stack, so there is no log to publish.
+    #[error("no update holds {0}: there is nothing to publish")]
+    NoneHolds(StackAddress),
+    /// Another update holds the stack.
+    #[error("{address} is held by another update: name {id} instead")]
+    OtherHolds {
+        /// The stack.
+        address: StackAddress,
+        /// The update that holds it.
+        id: UpdateId,
+    },
+    /// The update's log has no such slot.
+    #[error("the log of update {update} has {slots} slots, and no slot {slot}: name one that it has")]
+    NoSlot {
+        /// The update.
+        update: UpdateId,
+        /// How many slots its log has.
+        slots: u64,
+        /// What the request names.
+        slot: u64,
+    },
+}
+
+fn after(why: &NotNow) -> &'static str {
+    match why {
+        NotNow::NotStarted => "start it first",
+        NotNow::StaleStart | NotNow::LeaseOver { .. } | NotNow::Over { .. } => "run the command again",
+        NotNow::AlreadyRunning | NotNow::LeaseHeld { .. } | NotNow::NotSealed => "wait for it to end",
+    }
+}
+
+/// Why an update's client has to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Fenced {
+    /// The update was erased.
+    #[error("the update no longer exists: run the command again")]
+    Gone,
+    /// The update is over, or was never started.
+    #[error(
+        "{0}. The server keeps nothing more that is sent for it; run the command again, and `pulumi refresh` first if \
+         resources were being changed"
+    )]
+    NotRunning(NotNow),
+    /// The token is not one of this update.
+    #[error("the update token is not valid for this update: run the command again to start a new update")]
+    TokenNotValid,
+    /// The token was signed with this server's key, and this server gave it to nobody.
+    #[error(
+        "the update token cannot be renewed, because this server did not issue it or its signing key was replaced: run \
+         the command again to start a new update"
+    )]
+    TokenNotIssued,
+    /// A preview saves nothing.
+    #[error("a preview changes nothing, so it cannot save state: run `pulumi up` instead")]
+    Preview,
+    /// The update runs, and may not go on.
+    #[error(
+        "{0}, so this update cannot go on. It ends within {minutes} min, and the server keeps what it saved until then",
+        minutes = LEASE.as_secs() / 60
+    )]
+    Revoked(Revoked),
+}
+
+/// What took an update's right to go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Revoked {
+    /// Its stack was deleted.
+    #[error("the stack {0} was deleted")]
+    StackDeleted(StackAddress),
+    /// Its stack was renamed, and another stack took the name that the preview runs under.
+    #[error("another stack has the name {0} now")]
+    NameTaken(StackAddress),
+    /// Its user was removed.
+    #[error("the user {0} was removed")]
+    UserRemoved(Login),
+    /// Its user's token was revoked.
+    #[error("the token {:?} of {login} was revoked", .token.as_str())]
+    TokenRevoked {
+        /// The user.
+        login: Login,
+        /// The token.
+        token: TokenName,
+    },
+    /// Its user's token has expired.
+    #[error("the token {:?} of {login} has expired", .token.as_str())]
+    TokenExpired {
+        /// The user.
+        login: Login,
+        /// The token.
+        token: TokenName,
+    },
+    /// Its user left the organization.
+    #[error("{login} is no longer a member of {org}")]
+    NotAMember {
+        /// The user.
+        login: Login,
+        /// The organization.
+        org: OrgName,
+    },
+    /// Its user, or the token, may do less now.
+    #[error(transparent)]
+    NotAllowed(Box<NotAllowed>),
+}
+
+/// The update that holds a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The stack.
+    pub address: StackAddress,
+    /// The update.
+    pub update: UpdateId,
+    /// What it does.
+    pub kind: UpdateKind,
+    /// Who started it.
+    pub requester: Requester,
+    /// When it started.
+    pub since: Timestamp,
+    /// When its lease ends unless it is renewed; `None` once its log is sealed.
+    pub until: Option<Timestamp>,
+    /// When it last saved something; `None` if it has not.
+    pub last_write: Option<Timestamp>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+impl std::error::Error for Holder {}
+
+impl std::fmt::Display for Holder {
+    /// The first sentence is one that clients look for, with its full stop (pulumi v3.274.1, `sdk/go/auto/errors.go`).
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, kind, requester, since, until, last_write, now, .. } = self;
+        write!(
+            f,
+            "Another update is currently in progress. {} (token {:?}) started this {} of {address} {} ago, at {}",
+            requester.login,
+            requester.token.as_str(),
+            kind.as_str(),
+            rounded(now.since(*since)),
+            since.to_rfc3339(),
+        )?;
+        match last_write {
+            Some(at) => write!(f, ", and it last saved something {} ago. ", rounded(now.since(*at)))?,
+            None => write!(f, ", and it has not written anything yet. ")?,
+        }
+        match until {
+            Some(until) => write!(
+                f,
+                "Wait for it to end, or run `pulumi cancel` to stop it and keep what it saved. If its client is gone, \
+                 its lease ends by itself in {}.",
+                rounded(until.since(*now))
+            ),
+            None => write!(f, "It is ending: try again in a moment."),
+        }
+    }
+}
+
+fn rounded(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
