@@ -46,9 +46,9 @@ pub enum StateError {
     #[error("state {other} already exists, and the name {name} leads to it: choose another name")]
     NameLeadsTo {
         /// The name.
-        name: StateAddress,
+        name: Box<StateAddress>,
         /// The state that it leads to.
-        other: StateAddress,
+        other: Box<StateAddress>,
     },
     /// The caller may not use the state, or it does not exist. A client takes "not found" for an empty state and would create
     /// everything again, so this is another error.
@@ -117,7 +117,7 @@ pub enum StateError {
     )]
     InputTaken {
         /// The state that reads.
-        consumer: StateAddress,
+        consumer: Box<StateAddress>,
         /// The name.
         input: InputName,
         /// The other dependency's id.
@@ -158,7 +158,7 @@ pub enum StateError {
         /// The version of its policy.
         version: u64,
         /// The rule that they break.
-        violation: Violation,
+        violation: Box<Violation>,
     },
 }
 

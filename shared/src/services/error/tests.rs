@@ -276,7 +276,7 @@ fn states() -> Vec<StateError> {
         S::LockOfDeleted(deleted()),
         S::NoVersion { state: place(), version: "9".to_owned() },
         S::Exists(place()),
-        S::NameLeadsTo { name: state(), other: state() },
+        S::NameLeadsTo { name: Box::new(state()), other: Box::new(state()) },
         S::Forbidden(place()),
         S::NoSuchAddress("/tfstate/x".to_owned()),
         S::Encrypted,
@@ -291,12 +291,16 @@ fn states() -> Vec<StateError> {
         S::OutputName,
         S::TooManySchemas { max: 100 },
         S::NoDependency("d-1".to_owned()),
-        S::InputTaken { consumer: state(), input: InputName::parse("url").unwrap(), id: "d-1".to_owned() },
+        S::InputTaken {
+            consumer: Box::new(state()),
+            input: InputName::parse("url").unwrap(),
+            id: "d-1".to_owned(),
+        },
         S::TooManyDependencies { count: 10_000, max: 10_000 },
         S::Cycle("acme/net/prod, acme/web/prod, acme/net/prod".to_owned()),
         S::NoInputName { producer: state(), output: OutputName::parse("_").unwrap() },
         S::LabelPolicyMoved { version: 3, changed: Some((login(), AT)) },
-        S::LabelPolicyViolated { org: org(), version: 3, violation },
+        S::LabelPolicyViolated { org: org(), version: 3, violation: Box::new(violation) },
     ];
     let refused = [
         Refused::Locked,

@@ -230,7 +230,7 @@ pub(super) async fn renew_newest_key(
         attempts.begin()?;
         let Some(newest) = newest_item(ctx, owner).await? else { return Ok(None) };
         let number =
-            key_number(owner, &newest)?.checked_add(1).ok_or_else(|| InvalidInput::TooManyDataKeys(owner))?;
+            key_number(owner, &newest)?.checked_add(1).ok_or(InvalidInput::TooManyDataKeys(owner))?;
         let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: ctx.now() };
         let key = WrappedDataKey::key(owner, number);

@@ -222,7 +222,7 @@ async fn judge(
         edges.iter().find(|edge| edge.ends.consumer == consumer.id && edge.ends.input == input)
     {
         let (consumer, id) = (consumer.head.value.address.clone(), other.id.to_string());
-        return Err(StateError::InputTaken { consumer, input, id }.into());
+        return Err(StateError::InputTaken { consumer: Box::new(consumer), input, id }.into());
     }
     if edges.len() >= EDGES_MAX {
         return Err(StateError::TooManyDependencies { count: edges.len(), max: EDGES_MAX }.into());

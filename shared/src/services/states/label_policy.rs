@@ -78,6 +78,11 @@ pub(super) async fn judge(
 ) -> Result<(), Error> {
     let Some(Stored { value, .. }) = read(ctx, org).await? else { return Ok(()) };
     value.policy.judge(before, after).map_err(|violation| {
-        StateError::LabelPolicyViolated { org: org.clone(), version: value.version, violation }.into()
+        StateError::LabelPolicyViolated {
+            org: org.clone(),
+            version: value.version,
+            violation: Box::new(violation),
+        }
+        .into()
     })
 }

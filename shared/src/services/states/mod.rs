@@ -692,7 +692,9 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
             Some(own) if own.id == id => {}
             Some(other) => {
                 let other = other.head.value.address;
-                return Err(StateError::NameLeadsTo { name: back.address, other }.into());
+                return Err(
+                    StateError::NameLeadsTo { name: Box::new(back.address), other: Box::new(other) }.into()
+                );
             }
             None => writes.push(Former::take(FormerStateName::key(&back.address), expect)),
         }
