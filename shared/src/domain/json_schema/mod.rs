@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 
-use boon::{Compiler, Draft, SchemaIndex, Schemas, UrlLoader};
+use boon::{CompileError, Compiler, Draft, SchemaIndex, Schemas, UrlLoader};
 use serde_json::Value;
 
 pub(crate) use message::shortened;
@@ -94,10 +94,10 @@ impl Schema {
         compiler.set_default_draft(Draft::V2020_12);
         compiler.use_loader(Box::new(Nowhere));
         let mut compiled = Schemas::new();
-        let root = compiler
-            .add_resource(ADDRESS, json.clone())
-            .and_then(|()| compiler.compile(ADDRESS, &mut compiled))
-            .map_err(|error| InvalidSchema { at: "#".to_owned(), what: shortened(&error.to_string()) })?;
+        let refused =
+            |error: CompileError| InvalidSchema { at: "#".to_owned(), what: shortened(&error.to_string()) };
+        compiler.add_resource(ADDRESS, json.clone()).map_err(refused)?;
+        let root = compiler.compile(ADDRESS, &mut compiled).map_err(refused)?;
         Ok(Self { compiled, root, json, names, miscounts })
     }
 
