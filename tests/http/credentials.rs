@@ -546,7 +546,7 @@ async fn a_certificate_is_known_once_and_until_its_end_at_most() {
     let over = Certificate { not_after: START, ..made(3) };
     assert_eq!(
         refused("bob", "b", &over).await,
-        "the time of this certificate was over at 2026-01-01T00:00:00Z: make a new one"
+        "this certificate expired at 2026-01-01T00:00:00Z: make a new one"
     );
     let for_ever = |number| Certificate { not_after: Timestamp(i64::MAX), ..made(number) };
     let minute = Duration::from_secs(60);

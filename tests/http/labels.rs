@@ -489,7 +489,7 @@ async fn an_invalid_schema_is_refused_with_its_place_and_no_effect() {
         (json!({ "outputs": long }), 413, "all schemas of a state"),
         (json!({ "outputs": { "url": { "title": "x".repeat(40_000) } } }), 400, "32768 are the most"),
         (json!({ "inferred": true }), 400, "unknown field `inferred`"),
-        (json!("infer"), 400, "the request body"),
+        (json!("infer"), 400, "invalid request body"),
     ] {
         let refused = app.patch(&path, &body).send().await.refused(status);
         assert!(refused.contains(words), "{refused}");

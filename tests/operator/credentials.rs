@@ -154,7 +154,7 @@ async fn a_file_without_a_valid_certificate_is_refused_with_text() {
         (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
     });
     let over = words(&file).await;
-    assert!(over.contains("was over at 2002-01-01T00:00:00Z: make a new one"), "{over}");
+    assert!(over.contains("expired at 2002-01-01T00:00:00Z: make a new one"), "{over}");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}{text}")).unwrap();
     let two = words(&file).await;

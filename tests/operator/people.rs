@@ -67,7 +67,7 @@ async fn an_organization_is_for_its_members() {
     let words = refused(folder, 1, &["stack", "list", "--org", "gamma"]).await;
     assert_eq!(
         words,
-        "error: organization gamma not found\n  `statewright org list` lists the organizations\n"
+        "error: organization gamma not found: check its name, and that your user is a member\n  `statewright org list` lists the organizations\n"
     );
 }
 

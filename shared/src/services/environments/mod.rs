@@ -368,7 +368,7 @@ pub async fn list_deleted(
 /// Undeletes the environment of this name that was deleted at this moment, which [`Deleted`] has in RFC 3339, or last.
 ///
 /// # Errors
-/// [`EnvironmentError::NotFound`] where none can come back, [`EnvironmentError::Exists`] where the name is taken.
+/// [`EnvironmentError::NoneDeleted`] where none can come back, [`EnvironmentError::Exists`] where the name is taken.
 pub async fn undelete(
     ctx: &Context,
     caller: &Caller,
@@ -462,7 +462,7 @@ const CLONED_WITHIN: Duration = Duration::from_secs(3600);
 /// anew.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`], [`EnvironmentError::HistoryOrRevision`], [`EnvironmentError::TooManyRevisions`].
 pub async fn clone(
     ctx: &Context,
     caller: &Caller,

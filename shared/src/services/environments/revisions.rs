@@ -59,7 +59,7 @@ pub async fn list(
 /// current one itself cannot be retracted. Said again, it changes nothing.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::NoRevision`], and what [`EnvironmentError`] says of a replacement.
 pub async fn retract(
     ctx: &Context,
     caller: &Caller,

@@ -58,7 +58,7 @@ fn check_value(value: &str) -> Result<(), Error> {
 /// Adds a tag to an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::Exists`], [`Error::Invalid`].
+/// As [`locate`]; [`EnvironmentError::TagExists`], [`EnvironmentError::TooManyTags`], [`EnvironmentError::TagTooLong`].
 pub async fn add(
     ctx: &Context,
     caller: &Caller,
@@ -81,7 +81,7 @@ pub async fn add(
 /// Gives a tag another name and another value, as long as it has the value that it is said to have.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`], [`EnvironmentError::Exists`], [`EnvironmentError::Moved`].
+/// As [`locate`]; [`EnvironmentError::NoTag`], [`EnvironmentError::TagExists`], [`EnvironmentError::Moved`].
 pub async fn replace(
     ctx: &Context,
     caller: &Caller,

@@ -19,7 +19,7 @@ const FIRST_MEMBERS_MAX: usize = 40;
 /// Makes an organization with these members.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is one of that name; `AccessError::NoUser`.
+/// [`IdentityError::OrgExists`]; `AccessError::NoUser`.
 pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
     let members: BTreeSet<&Login> = members.iter().collect();
     if members.len() > FIRST_MEMBERS_MAX {
@@ -84,7 +84,7 @@ pub async fn add_member(
 /// with its lease.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, `AccessError::NoUser`, [`Error::Invalid`] for who is no member.
+/// `AccessError::NoOrg`, `AccessError::NoUser`, [`IdentityError::NotAMember`].
 pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
     let not_one =
         || Error::Identity(IdentityError::NotAMember { login: login.clone(), org: org.clone(), role });

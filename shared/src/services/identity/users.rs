@@ -22,7 +22,7 @@ const MEMBERSHIPS_MAX: usize = 40;
 /// without one.
 ///
 /// # Errors
-/// [`Error::Invalid`] when there is a user of that name; [`AccessError::NoOrg`].
+/// [`IdentityError::UserExists`]; [`AccessError::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role) -> Result<User, Error> {
     check_name(login)?;
     let nobody = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };

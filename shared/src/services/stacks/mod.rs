@@ -315,7 +315,7 @@ async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error
 /// Replaces a stack's tags.
 ///
 /// # Errors
-/// [`Error::Invalid`] with the limit that they break.
+/// [`StackError::TooManyTags`], [`StackError::TagTooLong`].
 pub async fn set_tags(
     ctx: &Context,
     caller: &Caller,
@@ -329,7 +329,7 @@ pub async fn set_tags(
 /// Gives a stack one more tag. It may have it already, as after a lost answer, with this value.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a tag that cannot be, and for one that it has with another value.
+/// [`StackError::TagTooLong`], [`StackError::TagExists`].
 pub async fn add_tag(
     ctx: &Context,
     caller: &Caller,
@@ -348,7 +348,7 @@ pub async fn add_tag(
 /// Gives one tag of a stack another value.
 ///
 /// # Errors
-/// [`StackError::NoTag`]; [`Error::Invalid`] for a value that cannot be.
+/// [`StackError::NoTag`], [`StackError::TagTooLong`].
 pub async fn edit_tag(
     ctx: &Context,
     caller: &Caller,

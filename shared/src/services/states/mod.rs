@@ -351,7 +351,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
         let StateRef::Name(address) = place else {
             return Err(StateError::NotFound(place.to_string()).into());
         };
-        caller.check_more(&address.org, Role::Apply, "a state that is not there yet")?;
+        caller.check_more(&address.org, Role::Apply, "creating a state")?;
         let former = vec![Former::take(FormerStateName::key(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),

@@ -224,7 +224,7 @@ fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Resul
     if dry_run {
         return Ok(());
     }
-    caller.check_more(&address.org, Role::Apply, "an update that is no preview")
+    caller.check_more(&address.org, Role::Apply, "an update other than a preview")
 }
 
 fn taken(update: &Update) -> Taken<'_> {
