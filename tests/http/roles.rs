@@ -266,10 +266,7 @@ async fn a_lock_is_released_by_its_user_and_broken_by_members() {
         take(&owner, "OperationTypeApply").await;
         for token in [&apply, &plan] {
             let refused = unlock(&app, token, body).await.refused(403);
-            assert!(
-                refused.contains("breaking the lock of somebody else needs the role member"),
-                "{refused}"
-            );
+            assert!(refused.contains("breaking the lock of another user needs the role member"), "{refused}");
             // And with the other request for it.
             let lock = format!("/api/tfstates/{STATE}/lock");
             app.request(Method::DELETE, &lock).token(token).send().await.refused(403);

@@ -1,4 +1,5 @@
-//! The texts of Terraform states. They hold secrets in the open, so each lies sealed with its state's data key, as a gzip.
+//! The texts of Terraform states. They contain plaintext secrets, so each is stored compressed with gzip and sealed
+//! with its state's data key.
 
 use std::sync::Arc;
 
@@ -16,26 +17,27 @@ use crate::services::work;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// An index is read from its text into a map.
+/// Memory for an index that is parsed into a map, in times of its text.
 const INDEX_FACTOR: usize = 3;
 
-/// A text that was sent, with what is read of it.
+/// A text that a client sent, with what was parsed from it.
 #[derive(Debug)]
 pub(crate) struct SentText {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
     pub(crate) document: Document,
-    /// Of the outputs that the document names, in its order. They tell what a short secret is: they are not kept.
+    /// Hashes of the output values, in the document's order. They would reveal a short secret, so they are not
+    /// stored.
     value_hashes: Vec<[u8; 32]>,
     gzip: Bytes,
 }
 
-/// Reads a state, hashes it and compresses it at the same time, away from the threads that serve. `verify` is run beside.
+/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside.
 pub(super) async fn read(
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<SentText, Error> {
-    // One turn for all three, which are over soon where they are done beside each other.
+    // One turn for all three: in parallel, they end soon.
     let turn = Arc::new(work::turn(text.len()).await);
     let turns = [Arc::clone(&turn), Arc::clone(&turn), turn];
     let [of_gzip, of_hash, of_reading] = turns;
@@ -55,33 +57,33 @@ pub(super) async fn read(
         Ok((document, value_hashes, text.len() as u64))
     });
     let (sha256, read, gzip) = futures::join!(sha256, read, gzip);
-    // What was changed on its way may be no state for that reason alone.
+    // `verify` first: a text that was damaged on its way may be an invalid state for that reason alone.
     let (sha256, (document, value_hashes, bytes), gzip) = (sha256?, read?, gzip?);
     Ok(SentText { bytes, sha256, document, value_hashes, gzip })
 }
 
 impl SentText {
-    /// The text once more, for who has to look into it again: nobody holds it while it is stored.
+    /// The text, decompressed again: it is not kept in memory while it is stored.
     pub(crate) async fn text(&self) -> Result<Bytes, Error> {
         let (gzip, bytes) = (self.gzip.clone(), usize::try_from(self.bytes).unwrap_or(usize::MAX));
         work::with(bytes, 1, move || Ok(gunzip(&gzip)?.into())).await
     }
 }
 
-/// A text as it is stored.
+/// A text in its stored form.
 #[derive(Debug)]
 pub(crate) struct SealedText {
     bytes: Bytes,
     sha256: String,
 }
 
-/// Seals a text. That is work for processors alone, once the state's key is there.
+/// Seals a text. Once the state's key is loaded, this is only work for the processor.
 pub(super) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Result<SealedText, Error> {
     let bytes = Bytes::from(data_keys::seal(ctx, state.into(), sent.gzip.to_vec()).await?);
     work::on(bytes.len(), move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
 }
 
-/// Stores a text under a key of its own.
+/// Stores a text under a new key.
 pub(super) async fn keep(
     ctx: &Context,
     state: StateId,
@@ -108,12 +110,12 @@ pub(super) async fn keep(
     })
 }
 
-/// What [`fetch`] takes, in bytes: the text, and what it lies in.
+/// Memory that [`fetch`] takes, in bytes: the text and its blob.
 pub(super) fn weight(kept: &KeptState) -> usize {
     usize::try_from(kept.bytes.saturating_add(kept.blob_bytes)).unwrap_or(usize::MAX)
 }
 
-/// The gzip of a text as it was kept.
+/// The gzip of a stored text.
 pub(super) async fn fetch_gzip(ctx: &Context, state: StateId, kept: &KeptState) -> Result<Bytes, Error> {
     let sealed = store::fetch_blob(ctx, &kept.blob, &kept.blob_sha256).await?;
     data_keys::open(ctx, state.into(), Vec::from(sealed)).await.map(Bytes::from)
@@ -126,14 +128,14 @@ pub(crate) async fn fetch(ctx: &Context, state: StateId, kept: &KeptState) -> Re
     work::with(bytes, 1, move || {
         let text = gunzip(&gzip)?;
         if store::sha256_hex(&text) != sha256 {
-            return Err(Error::Broken("a state is not what its client sent".to_owned()));
+            return Err(Error::Broken("a stored state differs from what its client sent".to_owned()));
         }
         Ok(text.into())
     })
     .await
 }
 
-/// Seals an index, and stores it where it is too long for an item. `None` for a text that has none.
+/// Seals an index, and stores it as a blob if it is too long for an item. `None` for a text without an index.
 pub(super) async fn keep_index(
     ctx: &Context,
     state: StateId,
@@ -146,7 +148,8 @@ pub(super) async fn keep_index(
     store::keep(ctx, key, sealed.into()).await.map(Some)
 }
 
-/// The outputs of a text that becomes this version, each marked by whether its value is that of the version before.
+/// The outputs of a text that becomes this version. Each is marked by whether its value changed since the version
+/// before.
 pub(super) async fn mark_outputs(
     ctx: &Context,
     state: StateId,
@@ -164,7 +167,7 @@ pub(super) async fn mark_outputs(
     Ok(marked(outputs, digests, before, version, at))
 }
 
-/// The index of a version, from its record and that record's tail.
+/// The index of a version, from the version's record and the tail of that record.
 pub(crate) async fn fetch_index(
     ctx: &Context,
     state: StateId,
@@ -177,15 +180,17 @@ pub(crate) async fn fetch_index(
     let bytes = length_said(&gzip);
     let read = move || Ok(String::from_utf8(gunzip(&gzip)?).ok().and_then(|text| Index::from_text(&text)));
     let index = work::with(bytes, INDEX_FACTOR, read).await?;
-    index.map(Some).ok_or_else(|| Error::Broken(format!("the index of version {} is none", version.version)))
+    index
+        .map(Some)
+        .ok_or_else(|| Error::Broken(format!("the index of version {} does not read back", version.version)))
 }
 
-/// Removes what was stored for a write that was not needed after all, and that no item names.
+/// Deletes the blobs of a write that was not needed and that no item names.
 pub(super) async fn discard(ctx: &Context, keys: impl IntoIterator<Item = &str>) {
     for key in keys.into_iter().filter_map(BlobKey::parse) {
         if let Err(error) = store::delete_blob(ctx, &key).await {
-            // It is rubbish, which an operator's check lists; the request is answered all the same.
-            tracing::warn!(%key, error = &error as &dyn std::error::Error, "a blob that is not needed stays");
+            // The operator's check lists the leftover blob. The request succeeds all the same.
+            tracing::warn!(%key, error = &error as &dyn std::error::Error, "cannot delete a blob that is not needed");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Edges between the Terraform states of an organization: which output of which state is which input of which other.
+//! Dependencies between the Terraform states of an organization, as edges: an output of one state is an input of
+//! another.
 //!
-//! They name states by their ids, so that a rename changes nothing. All edges of an organization lie in one partition, with an
-//! item that each change of them moves: whoever adds an edge has seen all others, and two that would make a cycle together are
-//! not added at once.
+//! Edges name states by id, so that a rename changes nothing. All edges of an organization are in one partition, with
+//! an item that every change moves. So a request that adds an edge has seen all others, and two edges that together
+//! make a cycle cannot be added at the same time.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -22,36 +23,36 @@ use crate::services::store::due::{Next, Pages};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// Edges of an organization.
+/// Edges of an organization, at most.
 pub const EDGES_MAX: usize = 10_000;
 
-/// The longest JSON text of a value in place of an output, in bytes.
+/// The longest JSON text of a mock value, which replaces a missing output, in bytes.
 pub const MOCK_BYTES_MAX: usize = 4_096;
 
-/// Edges that one page of a list looks at.
+/// Edges that one page of a list reads, before the filter.
 pub const EDGES_PAGE: usize = 500;
 
-/// States whose heads are read one by one for their names; for more of them the list of names is read.
+/// States whose heads are read one by one for their names. For more, the list of names is read.
 const HEADS_MAX: usize = 200;
 
-/// States that are read at once.
+/// States that are read at the same time.
 pub(super) const READ_AT_ONCE: usize = 16;
 
-/// Edges that one commit removes.
+/// Edges that one commit deletes.
 const EDGES_PER_COMMIT: usize = 90;
 
-/// An edge.
+/// A dependency between two states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// Its id.
+    /// The id, which follows from the ends.
     pub id: EdgeId,
-    /// What it connects.
+    /// The output and the input that it connects.
     pub ends: Ends,
-    /// The JSON text of a value that stands in for an output which does not exist.
+    /// The JSON text of a mock value, which replaces an output that does not exist.
     pub mock: Option<String>,
-    /// When it was made.
+    /// When it was added.
     pub created: Timestamp,
-    /// Who made it.
+    /// The user who added it.
     pub created_by: Login,
 }
 
@@ -70,51 +71,50 @@ impl Edge {
     }
 }
 
-/// All edges of an organization, of which there are [`EDGES_MAX`] at most.
+/// All edges of an organization.
 pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Edge>, Error> {
-    // What lies there beyond the bound is read too: nothing is judged by a part of the graph.
+    // Edges above [`EDGES_MAX`] are read too: no decision uses a part of the graph.
     store::query_all(ctx, StateEdge::of_org(org), usize::MAX).await?.iter().map(Edge::read).collect()
 }
 
-/// The graph of these edges.
 pub(super) fn graph<'a>(edges: impl IntoIterator<Item = &'a Edge>) -> Graph<StateId> {
     Graph::of(edges.into_iter().map(|edge| (edge.ends.producer, edge.ends.consumer)))
 }
 
-/// What is to be connected.
+/// A dependency to add.
 #[derive(Debug, Clone)]
 pub struct NewEdge {
     /// The state that has the output, or will have it.
     pub producer: StateRef,
     /// The output.
     pub output: OutputName,
-    /// The state that reads it.
+    /// The state that reads the output.
     pub consumer: StateRef,
-    /// What it is called there; else it gets a name made of the others.
+    /// The consumer's name for the output; by default, a name made from the producer and the output.
     pub input: Option<InputName>,
-    /// The JSON text of a value that stands in for the output until that exists.
+    /// The JSON text of a mock value, which replaces the output until that exists.
     pub mock: Option<String>,
 }
 
-/// An edge with what its states are called.
+/// An edge with the names of its states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The edge.
     pub edge: Edge,
     /// The state that has the output.
     pub producer: End,
-    /// The state that reads it.
+    /// The state that reads the output.
     pub consumer: End,
 }
 
-/// A state as others show it.
+/// One end of an edge, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
-    /// What it is called, or was when it was removed; `None` for one of which nothing is left.
+    /// The address, or the last one before the deletion; `None` for an erased state.
     pub address: Option<StateAddress>,
     /// Its id.
     pub id: StateId,
-    /// Whether it was removed.
+    /// Whether it was deleted.
     pub removed: bool,
 }
 
@@ -123,13 +123,13 @@ impl End {
         Self { address: Some(head.address.clone()), id, removed: head.deleted.is_some() }
     }
 
-    /// One of which nothing is known.
+    /// The end for a state without a record.
     pub(crate) fn gone(id: StateId) -> Self {
         Self { address: None, id, removed: true }
     }
 }
 
-/// `project/state`, or the id of a state of which nothing else is known.
+/// `project/state`, or the id of a state whose address is not known.
 impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.address {
@@ -139,19 +139,20 @@ impl std::fmt::Display for End {
     }
 }
 
-/// Connects an output of a state with an input of another one. Repeated, it is the same edge; with another mock value, it has
-/// that. Three reads at once, one query, one commit.
+/// Connects an output of a state with an input of another. A repeated call returns the same edge; with another mock
+/// value, it replaces that value. Three reads at the same time, one query, one commit.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, [`StateError::NotFound`]; [`StateError::Cycle`] for a cycle, for an input that the consumer calls so already, and
-/// where there are as many as may be; [`StateError::NoInputName`] where no name can be made of the others.
+/// `AccessError::NoOrg`, [`StateError::NotFound`]; [`StateError::Cycle`]; [`StateError::InputTaken`] if the consumer
+/// has an input of this name; [`StateError::TooManyDependencies`]; [`StateError::NoInputName`] if no default name can
+/// be made.
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -> Result<Named, Error> {
     caller.check_org(org)?;
     let mut attempts = Attempts::at("the graph of states");
     loop {
         attempts.begin()?;
         let graph_key = StateGraph::key(org);
-        // Before the edges: what is added behind it moves it.
+        // Read before the edges: an edge that is added after this read moves the graph's item.
         let (producer, consumer, stored) = futures::try_join!(
             locate(ctx, caller, org, &new.producer),
             locate(ctx, caller, org, &new.consumer),
@@ -183,7 +184,7 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
         let mut writes = vec![
             edge.write(ctx, org, Expect::Absent),
             store::put(ctx, graph_key, unmoved, &graph),
-            // A state that is removed meanwhile gets no edge any more, so that whoever erases it finds all of them.
+            // A state that is deleted meanwhile gets no new edge, so that the sweep that erases it finds all of them.
             check(StateHead::key(producer.id), producer.head.unchanged()),
         ];
         if producer.id != consumer.id {
@@ -195,7 +196,7 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
     }
 }
 
-/// A state of this organization.
+/// Finds a state of this organization.
 async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &StateRef) -> Result<Located, Error> {
     let located = states::locate(ctx, caller, place).await?;
     if located.head.value.address.org == *org {
@@ -205,7 +206,7 @@ async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &StateRef)
     }
 }
 
-/// The edge as it is to be added to these.
+/// Checks a new edge against the existing ones, and builds it.
 async fn judge(
     ctx: &Context,
     caller: &Caller,
@@ -243,7 +244,7 @@ async fn judge(
     Ok(Edge { id: ends.id(), ends, mock: new.mock.clone(), created: ctx.now(), created_by })
 }
 
-/// A way from state to state, without its middle where it is long.
+/// The path from state to state, without its middle if it is long.
 fn shortened(words: &[String]) -> String {
     const SHOWN_AT_EACH_END: usize = 8;
     if words.len() <= 2 * SHOWN_AT_EACH_END + 1 {
@@ -254,8 +255,8 @@ fn shortened(words: &[String]) -> String {
     format!("{} -> … {} more … -> {}", first.join(" -> "), middle.len(), last.join(" -> "))
 }
 
-/// What states are called, and whether they were removed. A read for each, some at once; where they are many, one query for all
-/// names of the organization, and reads for what is not in it.
+/// The addresses of states, and whether they are deleted. One read for each, some at the same time. For more than
+/// [`HEADS_MAX`], one query for all names of the organization, and reads for those that are missing there.
 pub(super) async fn describe(
     ctx: &Context,
     org: &OrgName,
@@ -282,7 +283,7 @@ pub(super) async fn describe(
     Ok(found)
 }
 
-/// Gives edges the names of their states.
+/// Adds the names of their states to edges.
 async fn name(ctx: &Context, org: &OrgName, edges: Vec<Edge>) -> Result<Vec<Named>, Error> {
     let ids = edges.iter().flat_map(|edge| [edge.ends.producer, edge.ends.consumer]);
     let names = describe(ctx, org, ids).await?;
@@ -296,18 +297,19 @@ async fn name(ctx: &Context, org: &OrgName, edges: Vec<Edge>) -> Result<Vec<Name
         .collect())
 }
 
-/// Which edges are asked for; those for which all of it holds.
+/// Which edges a list shows: those that meet all conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those that lead from this state, which may have been removed.
+    /// Only edges that start at this state, which may be deleted.
     pub producer: Option<StateRef>,
-    /// Those that lead to this state, which may have been removed.
+    /// Only edges that lead to this state, which may be deleted.
     pub consumer: Option<StateRef>,
-    /// Those of outputs of this name.
+    /// Only edges of outputs with this name.
     pub output: Option<OutputName>,
 }
 
-/// One page of an organization's edges, by their ids, with where the next page begins. A page may be empty and others follow.
+/// One page of an organization's edges, by id, with the start of the next page. A page may be empty although others
+/// follow.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, [`StateError::NotFound`] for a name that no state has.
@@ -335,7 +337,8 @@ pub async fn list(
     Ok((name(ctx, org, edges).await?, last.filter(|_| page.more)))
 }
 
-/// The id of a state that is asked for. One that is named by it may be gone: then it is in no edge, or in those that are left.
+/// The id of a state in a filter. A state given by its id need not exist: it may have been erased, and its edges may
+/// remain.
 async fn id_of(
     ctx: &Context,
     caller: &Caller,
@@ -369,7 +372,7 @@ pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> R
     with_names(ctx, org, Edge::read(&find(ctx, org, id).await?)?).await
 }
 
-/// Sets the JSON text of the value that stands in for an output which does not exist, or removes it.
+/// Sets or removes the JSON text of the mock value, which replaces an output that does not exist.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, [`StateError::NoDependency`].
@@ -413,7 +416,7 @@ pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -
     }
 }
 
-/// The write that goes with the removal of so many edges.
+/// The write of the graph's item for a commit that deletes `removed` edges.
 fn moved(ctx: &Context, org: &OrgName, stored: Option<&Stored<StateGraph>>, removed: u64) -> Write {
     let count = stored.map_or(0, |stored| stored.value.edge_count);
     let graph = StateGraph { edge_count: count.saturating_sub(removed) };
@@ -421,8 +424,8 @@ fn moved(ctx: &Context, org: &OrgName, stored: Option<&Stored<StateGraph>>, remo
     store::put(ctx, StateGraph::key(org), unmoved, &graph)
 }
 
-/// Removes all edges of a state that was removed for good: none can be added any more. `None` when they are gone; else what is
-/// to be done about the rest.
+/// Deletes the edges of a state that is being erased, which can get no new ones. `None` once all are deleted;
+/// otherwise, what the sweep does about the rest.
 pub(super) async fn erase_of(
     ctx: &Context,
     org: &OrgName,
@@ -445,23 +448,23 @@ pub(super) async fn erase_of(
         let mut writes = vec![moved(ctx, org, Some(&stored), edges.len() as u64)];
         writes.extend(edges.iter().map(|edge| delete(StateEdge::key(org, edge.id), Expect::Any)));
         if store::commit(ctx, writes).await?.is_err() {
-            // Somebody changes the graph at this moment; the next sweep looks again.
+            // Another request changed the graph at this moment. The next sweep tries again.
             return Ok(Some(Next::AsItIs));
         }
     }
 }
 
-/// The states of an organization that have edges, those that are reached from one of them, in the order in which they may be
-/// applied (down), or destroyed (up).
+/// The states of an organization that have edges, or those that are reachable from one of them, in the order in which
+/// they may be applied (down) or destroyed (up).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// Which way.
+    /// Down or up.
     pub direction: Direction,
-    /// See [`Layers`]; by their names within a layer.
+    /// See [`Layers`]. Each layer is sorted by name.
     pub layers: Layers<End>,
 }
 
-/// The order of the states that are reached from one, or of all that have edges.
+/// The order of all states that have edges, or of those that are reachable from one state.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, [`StateError::NotFound`].

@@ -1,4 +1,5 @@
-//! Which states of an organization do not keep to its label policy: those from before it, and those that clients made.
+//! Which states of an organization break its label policy: those that are older than it, and those that clients
+//! created.
 
 use super::label_policy;
 use super::{ListFilter, Listed};
@@ -9,23 +10,23 @@ use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::states;
 
-/// One page of a report.
+/// One page of the compliance report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The version of the policy; 0 where there is none, to which everything complies.
+    /// The version of the policy; 0 if there is none, and every state complies.
     pub policy_version: u64,
-    /// States that were looked at.
+    /// The number of states on this page.
     pub checked: usize,
-    /// Those that do not comply, with what is wrong.
+    /// The states that do not comply, with the rules that they break.
     pub found: Vec<(Listed, Vec<Violation>)>,
     /// Where the next page begins.
     pub next: Option<String>,
 }
 
-/// One page of the states of an organization, beside its policy. One query, and a read at the same time.
+/// One page of the states of an organization, checked against its policy. One query, and one read at the same time.
 ///
 /// # Errors
-/// [`AccessError::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn report(
     ctx: &Context,
     caller: &Caller,

@@ -1,5 +1,5 @@
-//! What an organization demands of the labels of its states: one document, of which each change names the version that it
-//! changes.
+//! What an organization demands of the labels of its states: one document. Every change names the version that it
+//! replaces.
 
 use crate::context::Context;
 use crate::domain::names::OrgName;
@@ -10,7 +10,7 @@ use crate::services::caller::Caller;
 use crate::services::error::{InvalidInput, StateError};
 use crate::services::{Error, store};
 
-/// The policy of an organization; `None` before the first. One read.
+/// The policy of an organization; `None` if none was ever set. One read.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -23,11 +23,11 @@ async fn read(ctx: &Context, org: &OrgName) -> Result<Option<Stored<StoredLabelP
     store::read(ctx, &StoredLabelPolicy::key(org)).await
 }
 
-/// Replaces the policy of an organization, if it is at `version` still; 0 before the first. Sent again by who did, it is
-/// done. States stay as they are: a report tells which do not comply.
+/// Replaces the policy of an organization if it is still at `version`; 0 for the first one. A repeated call by the
+/// same user succeeds. Existing states stay as they are: a report lists those that do not comply.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, [`StateError::LabelPolicyMoved`], [`Error::Invalid`] for a policy that no state could keep to.
+/// `AccessError::NoOrg`, [`StateError::LabelPolicyMoved`], [`Error::Invalid`] for a policy that no state can satisfy.
 pub async fn replace(
     ctx: &Context,
     caller: &Caller,
@@ -66,7 +66,7 @@ pub async fn replace(
     }
 }
 
-/// Whether the labels of a state of this organization may become these. One read.
+/// Checks that the labels of a state of this organization may change like this. One read.
 ///
 /// # Errors
 /// [`StateError::LabelPolicyViolated`] with the rule that they would break.

@@ -1,7 +1,8 @@
-//! The locks of Terraform states. A lock is one item; taking it and giving it back are one conditional write each.
+//! The locks of Terraform states. A lock is one item; locking and unlocking are one conditional write each.
 //!
-//! A client may send either twice, when it did not see the answer: the lock's ID tells. The item stays when a lock ends, with
-//! the IDs that ended, so that a repeated unlock is told from the unlock of somebody else's lock.
+//! A client that did not see the answer may send either twice. The lock's ID identifies the repetition. The item
+//! stays after the lock ends, with the IDs of ended locks, so that a repeated unlock differs from an attempt to
+//! unlock the lock of another user.
 
 use futures::StreamExt;
 
@@ -19,18 +20,19 @@ use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 use crate::settings::StateLimits;
 
-/// IDs of locks that ended which are remembered.
+/// Ended locks of a state whose IDs are kept.
 const ENDED_MAX: usize = 8;
 
-/// Locks that are read at once for a list.
+/// States whose locks are read at the same time for a list.
 const READ_AT_ONCE: usize = 16;
 
-/// Takes the lock of a state, which is made if it is not there, and which may be as long as these limits say. Two reads at once and one conditional write; a refusal costs
-/// no more.
+/// Locks a state, and creates it if it does not exist. `limits` bound the size of a state that can be locked. Two
+/// reads at the same time and one conditional write; a refusal costs no more.
 ///
 /// # Errors
-/// [`StateError::Locked`] with the holder, unless the caller holds it under this very ID; [`StateError::NearLimit`];
-/// [`StateError::LockOfDeleted`] for a name that is reserved; [`StateError::LockNotAllowed`] where the caller may not do what the lock is for.
+/// [`StateError::Locked`] with the holder, unless the caller holds the lock under the same ID;
+/// [`StateError::NearLimit`]; [`StateError::LockOfDeleted`] for a reserved name; [`StateError::LockNotAllowed`] if
+/// the caller's role is too low for the operation that the lock is for.
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
@@ -57,7 +59,7 @@ pub async fn lock(
     Ok(found.head.value.address)
 }
 
-/// Takes the lock by hand, to keep everybody out.
+/// Locks a state by hand, to keep every client out.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::Locked`].
@@ -83,30 +85,30 @@ pub async fn lock_by_hand(
     Ok((found.head.value.address, holder))
 }
 
-/// What clients call their operations that save nothing under their lock. A console, and an import, which saves, send the same
-/// word; an import changes nothing but the state, so that nothing is lost when it is refused to save that.
+/// The operations, as clients call them, that save nothing under their lock. A console and an import send the same
+/// word. An import does save; but it changes nothing except the state, so nothing is lost if its write is refused.
 ///
-/// Source: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/operation_type.go` and the calls of `clistate.NewLocker`.
+/// Source: opentofu v1.12.6 and terraform v1.5.7, `internal/backend/operation_type.go` and the calls of
+/// `clistate.NewLocker`.
 const READERS: [&str; 3] = ["OperationTypePlan", "OperationTypeInvalid", "migration source state"];
 
-/// The role that a lock takes by what its client says that it is for.
+/// The role that a lock needs, by the operation that its client names.
 fn needs(info: &LockInfo) -> Role {
     if READERS.contains(&info.operation.as_str()) { Role::Plan } else { Role::Apply }
 }
 
-/// The caller as who holds a lock from now on.
+/// The caller as the holder of a new lock.
 fn holder(ctx: &Context, caller: &Caller, info: LockInfo, by_hand: bool) -> StateHolder {
     let (by, user_made) = (caller.requester(), Some(caller.user.created));
     StateHolder { info, by, user_made, since: ctx.now(), by_hand }
 }
 
-/// A lock as something that somebody took.
 pub(super) fn taken(holder: &StateHolder) -> Taken<'_> {
     let needs = if holder.by_hand { Role::Member } else { needs(&holder.info) };
     Taken { by: &holder.by, user_made: holder.user_made, at: holder.since, needs }
 }
 
-/// A state whose next version would not fit into a request is not locked: its writer would learn it too late.
+/// Refuses to lock a state whose next version would not fit into a request: its writer would learn that too late.
 fn check_room(limits: &StateLimits, head: &StateHead) -> Result<(), Error> {
     let bytes = head.current.as_ref().map_or(0, |kept| kept.bytes);
     match limits.no_lock_from {
@@ -142,13 +144,13 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
         let write = store::put(ctx, key.clone(), expect, &next);
         match store::commit(ctx, vec![write]).await? {
             Ok(()) => return Ok(()),
-            // Somebody was first, and what lies there now says who.
+            // Another caller was first. The refusal has the lock as it is now.
             Err(refusal) => lock = refusal.current.as_ref().map(Stored::read).transpose()?,
         }
     }
 }
 
-/// Whether somebody else may take this lock, by the state's policy. Each write of its holder counts as a sign of life.
+/// Whether the state's policy lets another caller take this lock. Each write of the holder extends it.
 pub fn has_expired(head: &StateHead, holder: &StateHolder, now: Timestamp) -> bool {
     let is_for_plan = needs(&holder.info) == Role::Plan;
     let Some(seconds) = head.policy.lock_expires_after(is_for_plan).filter(|_| !holder.by_hand) else {
@@ -167,22 +169,24 @@ fn end(lock: &mut StateLock, id: String) {
     lock.ended.drain(..surplus);
 }
 
-/// How a lock was given back.
+/// The result of an unlock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlocked {
-    /// Nobody held it, or this one was given back before.
+    /// The state was not locked, or this lock was released before.
     Already,
-    /// By the ID that held it.
+    /// Released by the ID of the lock.
     ByItsId(Box<StateHolder>),
-    /// By somebody who did not say, or could not know, which lock it is.
+    /// Released without an ID.
     Forced(Box<StateHolder>),
 }
 
-/// Gives back a lock. Without an ID, whatever lock there is: Terraform's `force-unlock` sends none. Whoever took it always
-/// may. Two reads at once and one conditional write. Says which state it is, where there is one.
+/// Unlocks a state. Without an ID, it releases any lock: Terraform's `force-unlock` sends none. The user who took the
+/// lock may always release it. Two reads at the same time and one conditional write. Returns the address of the state
+/// if it exists.
 ///
 /// # Errors
-/// [`StateError::NotHolder`] with the holder, for the ID of another lock; [`AccessError::NotAllowed`] for the lock of somebody else.
+/// [`StateError::NotHolder`] with the holder, for the ID of another lock; [`AccessError::NotAllowed`] for the lock of
+/// another user.
 pub async fn unlock(
     ctx: &Context,
     caller: &Caller,
@@ -210,7 +214,7 @@ pub async fn unlock(
             }
             Some(_) => return Err(StateError::NotHolder(holder).into()),
         };
-        let what = What { own: "giving back your lock", others: "breaking the lock of somebody else" };
+        let what = What { own: "releasing your lock", others: "breaking the lock of another user" };
         caller.check_may_end(&org, &taken(&holder), what)?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
@@ -222,19 +226,19 @@ pub async fn unlock(
     }
 }
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
-    /// The state.
+    /// The locked state.
     pub state: Listed,
-    /// Who holds it.
+    /// The holder.
     pub holder: StateHolder,
-    /// Whether the state's policy lets somebody else take it.
+    /// Whether the state's policy lets another caller take it.
     pub has_expired: bool,
 }
 
-/// The locks of one page of an organization's states, with where the next page begins. One query, and two reads for each
-/// state of the page, some at once.
+/// The held locks of one page of an organization's states, with the start of the next page. One query, and two reads
+/// for each state of the page, some at the same time.
 ///
 /// # Errors
 /// [`AccessError::NoOrg`].
@@ -247,7 +251,7 @@ pub async fn list(
     let (listed, next) = states::list(ctx, caller, org, &ListFilter::default(), after).await?;
     let read = |state: Listed| async move {
         let place = StateRef::Id(state.entry.id);
-        // One that was removed meanwhile holds nothing.
+        // A state that was deleted meanwhile holds no lock.
         let found = match states::find_with_lock(ctx, caller, &place).await {
             Err(Error::State(StateError::NotFound(_))) => None,
             found => found?,

@@ -1,4 +1,4 @@
-//! Terraform states: making, finding, listing, renaming, removing.
+//! Terraform states: creating, finding, listing, renaming, deleting and undeleting them.
 
 pub(crate) mod blobs;
 pub mod dependencies;
@@ -32,7 +32,7 @@ use crate::services::store::retry::Attempts;
 /// States on one page of a list.
 pub const LIST_PAGE: usize = 200;
 
-/// A reference to a state: the id that it has for ever, or the name that people gave it.
+/// A reference to a state: its id, which never changes, or the name that users gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateRef {
     /// By its id.
@@ -50,31 +50,31 @@ impl std::fmt::Display for StateRef {
     }
 }
 
-/// A state that was found.
+/// A state and its id.
 #[derive(Debug, Clone)]
 pub struct Located {
     /// Its id.
     pub id: StateId,
-    /// Its head as it was read.
+    /// The head as it was read.
     pub head: Stored<StateHead>,
 }
 
-/// A state with its lock, read at once.
+/// A state with its lock, read at the same time.
 #[derive(Debug, Clone)]
 pub struct WithLock {
     /// Its id.
     pub id: StateId,
-    /// Its head as it was read.
+    /// The head as it was read.
     pub head: Stored<StateHead>,
-    /// Its lock as it was read; `None` before it was first locked.
+    /// The lock as it was read; `None` if the state was never locked.
     pub lock: Option<Stored<StateLock>>,
 }
 
-/// What a reference leads to.
+/// The result of looking up a reference.
 enum Found {
-    /// A state.
     State(Box<WithLock>),
-    /// Nothing, for a name; with what has to be true of its former state's item when the name is taken.
+    /// No state has this name. The condition is the one on the item of the name's former state, to use when the name
+    /// is taken.
     Nothing(Expect),
 }
 
@@ -87,19 +87,19 @@ impl Found {
     }
 }
 
-/// Finds a state for a caller; `None` for a name of an organization of theirs that leads to no state. One read where the name
-/// is remembered or the id is given, two in sequence where it is not, and one or two more where the state had that name before
-/// or no state has it.
+/// Finds a state for a caller; `None` if the caller may see the organization and no state has the name. Costs one
+/// read if the name is cached or the id is given, otherwise two in sequence. One or two more follow if the state had
+/// that name before, or if no state has it.
 ///
 /// # Errors
-/// [`StateError::NotFound`] for an id that no state has, and just so for a state of an organization that the caller may not see;
-/// [`StateError::Deleted`] for a name that is reserved; `AccessError::NotAllowed`.
+/// [`StateError::NotFound`] for an id that no state has, and the same for a state of an organization that the caller
+/// may not see; [`StateError::Deleted`] for a reserved name; `AccessError::NotAllowed`.
 pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Located>, Error> {
     let found = look_up(ctx, caller, place, false).await?.state();
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
 }
 
-/// As [`find`], where a state has to be there.
+/// As [`find`], for a state that must exist.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -107,7 +107,7 @@ pub async fn locate(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<
     find(ctx, caller, place).await?.ok_or_else(|| Error::State(StateError::NotFound(place.to_string())))
 }
 
-/// As [`find`], with the lock, which is read beside the head.
+/// As [`find`], with the lock, which is read at the same time as the head.
 ///
 /// # Errors
 /// As [`find`].
@@ -119,7 +119,7 @@ pub async fn find_with_lock(
     Ok(look_up(ctx, caller, place, true).await?.state())
 }
 
-/// As [`find_with_lock`], where a state has to be there.
+/// As [`find_with_lock`], for a state that must exist.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -140,7 +140,7 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
         }
         StateRef::Name(address) => address,
     };
-    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    // Checked before anything is read, so that the time of the answer does not reveal what exists.
     caller.check(&address.org, || Error::State(StateError::NotFound(place.to_string())))?;
     let is_it = |found: &WithLock| {
         let head = &found.head.value;
@@ -159,32 +159,32 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
             return Ok(Found::State(Box::new(found)));
         }
     }
-    // A state that was renamed or removed since its name was read has left this item too.
+    // A state that was renamed or deleted after its name was read left this item too.
     match former(ctx, address, with_lock).await? {
         Former { state: Some(found), .. } if found.head.value.deleted.is_none() => {
             Ok(Found::State(Box::new(found)))
         }
-        Former { state: Some(found), .. } => Err(is_removed(ctx, address, found).await?),
+        Former { state: Some(found), .. } => Err(reserved_name(ctx, address, found).await?),
         Former { state: None, expect } => Ok(Found::Nothing(expect)),
     }
 }
 
-/// What a name's former state says of the name.
+/// What the item of a former name says about that name.
 struct Former {
-    /// The state, if the name leads to it or is reserved by it.
+    /// The state that the name leads to, or that reserves it.
     state: Option<WithLock>,
-    /// The item as it was read.
+    /// The condition that the item is unchanged.
     expect: Expect,
 }
 
 impl Former {
-    /// The write that goes with taking the name: no one else takes or leaves it at that moment.
+    /// The write that takes the name, on the condition that no other request takes or leaves it at the same time.
     fn take(key: Key<FormerStateName>, expect: Expect) -> Write {
         if expect == Expect::Absent { check(key, expect) } else { layout::delete(key, expect) }
     }
 
-    /// The writes that go with taking the name on purpose. While the state that it leads to is locked the name stays: the run that
-    /// holds the lock may know the state by this name alone.
+    /// The writes that take the name on purpose. If the name leads to a locked state, they are refused: the run that
+    /// holds the lock may know the state by this name only.
     fn take_unlocked(self, name: &StateAddress) -> Result<Vec<Write>, Error> {
         let mut writes = vec![Self::take(FormerStateName::key(name), self.expect)];
         if let Some(WithLock { id, lock, .. }) = self.state {
@@ -207,8 +207,8 @@ async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Resul
     Ok(Former { state, expect: item.unchanged() })
 }
 
-/// Says that a name is reserved, and how to get at what it was.
-async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
+/// The error for a reserved name, with the data to undelete its state.
+async fn reserved_name(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
     let WithLock { id, head, .. } = found;
     let address = head.value.address;
     let removed = store::read(ctx, &DeletedState::key(&address, id)).await?;
@@ -217,7 +217,7 @@ async fn is_removed(ctx: &Context, name: &StateAddress, found: WithLock) -> Resu
     Ok(Error::State(StateError::Deleted(Box::new(ReservedName { id, name: name.clone(), address, by, at }))))
 }
 
-/// A state's head, and its lock beside it where that is asked for.
+/// Reads the head of a state, and its lock at the same time if asked to.
 async fn read_state(ctx: &Context, id: StateId, with_lock: bool) -> Result<Option<WithLock>, Error> {
     let (head_key, lock_key) = (StateHead::key(id), StateLock::key(id));
     let head = store::read(ctx, &head_key);
@@ -226,7 +226,7 @@ async fn read_state(ctx: &Context, id: StateId, with_lock: bool) -> Result<Optio
     Ok(head.map(|head| WithLock { id, head, lock }))
 }
 
-/// A new id, for who brings none: a UUID of version 7, so that ids sort by when they were made.
+/// A new id for a state whose client has none: a UUID of version 7, so that ids sort by creation time.
 pub fn new_id(ctx: &Context) -> StateId {
     let mut random = [0; 10];
     ctx.ids.fill(&mut random);
@@ -234,10 +234,10 @@ pub fn new_id(ctx: &Context) -> StateId {
     StateId::made_at(millis, &random)
 }
 
-/// What a state begins with.
+/// The properties of a new state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beginning {
-    /// The id that its client made for it, if it made one.
+    /// The id, if the client created one.
     pub id: Option<StateId>,
     /// What its owner demands of writers.
     pub policy: Policy,
@@ -245,12 +245,13 @@ pub struct Beginning {
     pub labels: LabelChanges,
 }
 
-/// Makes a state, also of a name that leads to another one or is reserved: it has the name from then on. Repeated with the same id
-/// and name by who made it, it is the same state.
+/// Creates a state. A name that leads to another state, or is reserved, now belongs to this one. A repeated call by
+/// the same user with the same id and name returns the same state.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, [`StateError::Exists`], [`Error::Invalid`] for labels that the organization does not allow; for a name that leads to
-/// another state, [`StateError::Locked`] while that is locked, and `AccessError::NotAllowed` for who may not rename.
+/// `AccessError::NoOrg`, [`StateError::Exists`], [`Error::Invalid`] for labels that the organization does not allow.
+/// For a name that leads to another state: [`StateError::Locked`] while that is locked, and `AccessError::NotAllowed`
+/// if the caller may not rename.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -286,20 +287,20 @@ async fn make(
     let there = store::read(ctx, &StateHead::key(id)).await?;
     match there {
         Some(there) if brought && there.value.is_new_as(&head) => Ok(Located { id, head: there }),
-        // Whose it is, is not for everybody to know: the id alone is taken.
+        // Not every caller may know whose state it is, so the error names the id only.
         Some(_) => Err(StateError::Exists(id.to_string()).into()),
         None => Err(StateError::Exists(head.address.to_string()).into()),
     }
 }
 
 impl StateHead {
-    /// Whether it is what this creation makes, or would have.
+    /// Whether this head is the result of an earlier, identical creation.
     fn is_new_as(&self, other: &Self) -> bool {
         self.deleted.is_none() && self.address == other.address && self.created_by == other.created_by
     }
 
-    /// Whether names that it had lead to it or are reserved. A state that was removed without resources needs none back, and one
-    /// whose resources are not known may have some.
+    /// Whether its former names lead to it or stay reserved. A state that was deleted without resources needs none.
+    /// One whose resources are not known may have some.
     fn keeps_names(&self) -> bool {
         let has_resources = self.current.as_ref().is_some_and(|kept| kept.resource_count != Some(0));
         self.deleted.is_none() || (!self.erasing && has_resources)
@@ -335,11 +336,12 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
     (revision, writes)
 }
 
-/// Finds a state, or makes one of that name: what a client's first lock or first write asks for. It has no labels, whatever
-/// the organization demands: a client cannot send any, and what it writes must not be lost for that.
+/// Finds a state, or creates one for a client's first lock or first write. It gets no labels, even if the
+/// organization demands some: a client cannot send any, and its write must not be lost for that.
 ///
 /// # Errors
-/// As [`find`], so that a name which is reserved is not taken; `AccessError::NotAllowed` for a state that is not there where the caller may not make one.
+/// As [`find`], so a reserved name is not taken; `AccessError::NotAllowed` if the state does not exist and the caller
+/// may not create one.
 pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
     let mut attempts = Attempts::at("the state's name");
     loop {
@@ -355,7 +357,7 @@ pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) ->
         let former = vec![Former::take(FormerStateName::key(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
-            // Somebody else did at this moment.
+            // Another request created it at the same time.
             Err(Error::State(StateError::Exists(_))) => {}
             Err(error) => return Err(error),
         }
@@ -376,14 +378,14 @@ pub(super) fn entry_of(id: StateId, head: &StateHead) -> StateEntry {
     }
 }
 
-/// The write of the list's entry that goes with one of the head. Whoever writes an entry moves the head, so nothing needs to
-/// be expected of it.
+/// The write of the list's entry, which goes with a write of the head. Every write of an entry also moves the head,
+/// so it needs no condition.
 pub(super) fn entry_write(ctx: &Context, id: StateId, head: &StateHead) -> Write {
     let key = StateEntry::key(&head.address);
     store::put(ctx, key, Expect::Any, &entry_of(id, head))
 }
 
-/// A line of a list.
+/// A state in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The state's address.
@@ -395,11 +397,11 @@ pub struct Listed {
 /// Which states a list shows.
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
-    /// Those of one project.
+    /// Only the states of this project.
     pub project: Option<ProjectName>,
-    /// Those whose labels it finds.
+    /// Only the states whose labels match.
     pub filter: Option<Filter>,
-    /// Those that have these labels, each as people write its value, whatever its type.
+    /// Only the states with these labels. The values are compared as text, whatever their type.
     pub labels: Vec<(LabelKey, String)>,
 }
 
@@ -412,8 +414,8 @@ impl ListFilter {
     }
 }
 
-/// One page of an organization's states, by project and name; with where the next one begins. One query: of a page the
-/// filter may leave nothing, and others follow.
+/// One page of an organization's states, by project and name, with the start of the next page. One query. The filter
+/// may leave a page empty although others follow.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -438,28 +440,28 @@ pub async fn list(
     Ok((listed, last.filter(|_| page.more)))
 }
 
-/// A state that was deleted and can be undeleted.
+/// A deleted state that can be undeleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDeleted {
-    /// The address that it had.
+    /// The address before the deletion.
     pub address: StateAddress,
-    /// What is kept of it.
+    /// The record of the deletion.
     pub removed: DeletedState,
-    /// Until when it can be undeleted, at least.
+    /// The earliest time at which a sweep may erase it.
     pub until: Timestamp,
 }
 
-/// Which states a list of deleted ones shows.
+/// Which deleted states a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeletedFilter {
-    /// Those of one project.
+    /// Only the states of this project.
     pub project: Option<ProjectName>,
-    /// Of that project, those that were called so.
+    /// Within that project, only the states that had this name.
     pub state: Option<StateName>,
 }
 
-/// One page of the states of an organization that were deleted and can be undeleted, by the names that they had; with
-/// where the next one begins. One query.
+/// One page of an organization's deleted states that can be undeleted, by their former names, with the start of the
+/// next page. One query.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -504,24 +506,25 @@ pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Err
     items.iter().map(|item| read_name(org, item)).collect()
 }
 
-/// What of a state may be changed beside its text.
+/// The changes to a state that are not writes of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// Another name, in the same organization.
+    /// A new name in the same organization.
     pub address: Option<StateAddress>,
-    /// Another policy.
+    /// A new policy.
     pub policy: Option<Policy>,
-    /// What becomes of its labels.
+    /// Labels to set and to remove.
     pub labels: LabelChanges,
 }
 
-/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays, and its old name leads to it until
-/// another state is created with that name or renamed to it.
+/// Renames a state, or changes its labels or what its owner demands of writers. Its id stays. Its old name leads to
+/// it until another state takes that name.
 ///
 /// # Errors
-/// [`StateError::Locked`] for another name while the lock is held: its holder may have read the old one. [`StateError::Deleted`] for a
-/// name that is reserved. [`StateError::NotFound`], `AccessError::NotAllowed` where a new name or policy needs more than labels do, [`StateError::Exists`] for a name that is taken, [`Error::Invalid`] for another organization and for
-/// labels that the organization does not allow.
+/// [`StateError::Locked`] for a new name while the lock is held, because the holder may have read the old one;
+/// [`StateError::Deleted`] for a reserved name; [`StateError::Exists`] for a taken one. [`StateError::NotFound`];
+/// `AccessError::NotAllowed` for a new name or policy, which need a higher role than labels; [`Error::Invalid`] for
+/// labels that the organization does not allow. [`StateError::OtherOrganization`].
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
     let mut attempts = Attempts::at("the state");
     loop {
@@ -556,10 +559,10 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             writes.extend(leave(ctx, id, &head.value.address));
             let former = former(ctx, &next.address, true).await?;
             match former.state {
-                // Its own: the item goes on leading to it.
+                // The state's own former name: the item continues to lead to it.
                 Some(own) if own.id == id => {}
                 Some(other) if other.head.value.deleted.is_some() => {
-                    return Err(is_removed(ctx, &next.address, other).await?);
+                    return Err(reserved_name(ctx, &next.address, other).await?);
                 }
                 _ => writes.extend(former.take_unlocked(&next.address)?),
             }
@@ -580,7 +583,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
     }
 }
 
-/// The writes that keep a name leading to a state which leaves it.
+/// The writes that make a former name lead to its state.
 fn leave(ctx: &Context, id: StateId, address: &StateAddress) -> [Write; 2] {
     let entry = FormerStateNameEntry { address: address.clone() };
     [
@@ -589,12 +592,12 @@ fn leave(ctx: &Context, id: StateId, address: &StateAddress) -> [Write; 2] {
     ]
 }
 
-/// The head of a state that is removed now.
+/// The head of a state that is deleted now.
 fn hidden(ctx: &Context, head: &StateHead) -> StateHead {
     StateHead { deleted: Some(ctx.now()), ..head.clone() }
 }
 
-/// The writes that hide a state, all but that of its name.
+/// The writes that hide a state, except that of its name.
 fn hide(
     ctx: &Context,
     caller: &Caller,
@@ -615,11 +618,11 @@ fn hide(
     writes
 }
 
-/// Deletes a state: hides it, and keeps its versions for as long as a deleted stack's. Until then it can be undeleted by its id,
-/// and its name is reserved, unless no resources are left in it.
+/// Deletes a state: hides it, and keeps its versions as long as those of a deleted stack. Until then it can be
+/// undeleted by its id, and its name is reserved unless it has no resources.
 ///
 /// # Errors
-/// [`StateError::Locked`] while somebody holds its lock, [`StateError::HasResources`] unless forced.
+/// [`StateError::Locked`] while its lock is held, [`StateError::HasResources`] unless forced.
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
@@ -651,11 +654,12 @@ pub async fn delete(
     }
 }
 
-/// Undeletes a state, under the name that it had, with its versions and its policy. An empty state that has the name by now, and that
-/// no one holds, is deleted in its place.
+/// Undeletes a state under its former name, with its versions and its policy. If an empty state without a lock has
+/// the name now, that state is deleted instead.
 ///
 /// # Errors
-/// [`StateError::NotFound`] where there is none, [`StateError::Exists`] where the name is taken or leads to another state.
+/// [`StateError::NotFound`] if there is no such state, [`StateError::Exists`] and [`StateError::NameLeadsTo`] if the
+/// name is taken or leads to another state.
 pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Located, Error> {
     let missing = || Error::State(StateError::NotFound(id.to_string()));
     let mut attempts = Attempts::at("the state");
@@ -685,7 +689,7 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
         let mut writes = vec![
             put(StateHead::key(id), head.unchanged(), revision, &back),
             store::put(ctx, name_key, in_its_place, &entry),
-            // Not there, where an older program removed it.
+            // Does not exist if an older program deleted the state.
             layout::delete(DeletedState::key(&back.address, id), Expect::Any),
         ];
         match state {
@@ -706,8 +710,8 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
     }
 }
 
-/// The writes that remove a state whose name another one takes, all but that of the name; `None` for a state that was written or is
-/// locked.
+/// The writes that delete a state whose name another one takes, except that of the name. `None` for a state that was
+/// ever written or is locked.
 fn displace(ctx: &Context, caller: &Caller, state: WithLock) -> Option<Vec<Write>> {
     let WithLock { id, head, lock } = state;
     let is_held = lock.as_ref().is_some_and(|lock| lock.value.holder.is_some());

@@ -1,5 +1,5 @@
-//! The outputs of stacks and of Terraform states side by side. Each is read as its own call reads it, by the same rights; an
-//! update whose lease is over is not published here, so of such a stack these are the outputs from before it.
+//! The outputs of stacks and of Terraform states in one list. Each is read with the same rights as by its own call. A
+//! read does not publish an update whose lease has expired, so such a stack shows its outputs from before the update.
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -20,25 +20,25 @@ use crate::services::states;
 use crate::services::store::stack_lookup;
 use crate::services::{Error, store, work};
 
-/// Stacks or states on one page: what each has is read for it.
+/// Stacks or states on one page. Each costs a read.
 pub const PAGE: usize = 50;
 
-/// Outputs of stacks and states that are read at once for a page.
+/// Stacks or states whose outputs are read at the same time for a page.
 const READ_AT_ONCE: usize = 8;
 
-/// What has outputs.
+/// The kind of a [`Source`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A stack of Pulumi.
+    /// A Pulumi stack.
     Stack,
-    /// A state of Terraform or OpenTofu.
+    /// A Terraform or OpenTofu state.
     State,
 }
 
 /// A stack or a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Which of the two.
+    /// Stack or state.
     pub kind: Kind,
     /// Its id.
     pub id: String,
@@ -46,16 +46,16 @@ pub struct Source {
     pub project: ProjectName,
     /// Its name in the project.
     pub name: String,
-    /// The version that its outputs are of; 0 where there is none yet.
+    /// The version of the outputs; 0 if there is none yet.
     pub version: u64,
 }
 
 /// The name of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// It.
+    /// The name.
     pub name: String,
-    /// Whether it is a secret, or holds one.
+    /// Whether it is a secret, or contains one.
     pub is_secret: bool,
 }
 
@@ -64,18 +64,18 @@ pub struct Named {
 pub struct Valued {
     /// Its name.
     pub named: Named,
-    /// Its value as JSON text. A secret of a stack is its ciphertext, which another call opens.
+    /// The value as JSON text. A secret of a stack is a ciphertext, which another call decrypts.
     pub value: String,
 }
 
-/// A stack or a state with what it puts out; `None` where that is not to be seen: a client encrypted the state.
+/// A stack or a state with its outputs; `None` for a state that its client encrypted.
 pub type With<T> = (Source, Option<Vec<T>>);
 
-/// One page of the stacks of an organization and behind them of its states, of one project or of all, each with the names of
-/// its outputs; with where the next page begins. One query, and a read for each, some at once.
+/// One page of an organization's stacks, followed by its states, of one project or of all. Each has the names of its
+/// outputs. Returns the start of the next page too. One query, and one read for each, some at the same time.
 ///
 /// # Errors
-/// [`AccessError::NoOrg`].
+/// `AccessError::NoOrg`.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -89,7 +89,7 @@ pub async fn list(
         Some(after) if after.starts_with(&first_state) => Kind::State,
         Some(_) | None => Kind::Stack,
     };
-    // No state is called so: it is where they begin.
+    // Not the name of a state: it marks the start of the states.
     let after = after.filter(|after| *after != first_state);
     let query = match kind {
         Kind::Stack => StackEntry::of_org(org, project).query(after, Order::Ascending, PAGE),
@@ -99,7 +99,7 @@ pub async fn list(
     let last = page.items.last().map(|item| item.key.sort.clone());
     let read = |item: Item| async move {
         match kind {
-            // No more than the names is kept of it.
+            // Only the names are kept of what this reads.
             Kind::Stack => account::apart(names_of_stack(ctx, &item)).await,
             Kind::State => names_of_state(ctx, &item).await,
         }
@@ -129,11 +129,11 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     Ok((source, Some(named.await?)))
 }
 
-/// Outputs that are read of their text take this many times its bytes more.
+/// Memory for parsed outputs, in times of their text, in addition to it.
 const PARSED_FACTOR: usize = 2;
 
-/// The kept outputs of a stack, with the version that they are of. The memory for work that takes this many times their bytes more is
-/// reserved with them.
+/// The stored outputs of a stack, with their version. Reserves memory for `factor` times their bytes in addition to
+/// them.
 async fn outputs_of_stack(
     ctx: &Context,
     id: StackId,
@@ -182,18 +182,18 @@ async fn names_of_state(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     Ok((source, outputs))
 }
 
-/// The outputs of a stack with their values. A read more than its name and head take.
+/// The outputs of a stack with their values. One read more than `stack_lookup::locate`.
 ///
 /// # Errors
-/// [`StackError::NotFound`].
+/// `StackError::NotFound`.
 pub async fn of_stack(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<With<Valued>, Error> {
     of_stack_within(ctx, caller, address, None).await
 }
 
-/// The same, unless their text is longer than this; then it is not read.
+/// As [`of_stack`], but refuses to read a text of more than `bytes_max` bytes.
 ///
 /// # Errors
-/// As there; [`Error::TooLarge`].
+/// As [`of_stack`]; [`Error::TooLarge`].
 pub(crate) async fn of_stack_within(
     ctx: &Context,
     caller: &Caller,
@@ -208,10 +208,10 @@ pub(crate) async fn of_stack_within(
     Ok((source, Some(outputs)))
 }
 
-/// The outputs of a state with their values, as [`versions::outputs`] gives them.
+/// The outputs of a state with their values, as [`versions::outputs`] returns them.
 ///
 /// # Errors
-/// [`AccessError::NoOrg`], [`StateError::NotFound`].
+/// `AccessError::NoOrg`, [`StateError::NotFound`].
 pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) -> Result<With<Valued>, Error> {
     caller.check_org(&address.org)?;
     let found = states::locate(ctx, caller, &StateRef::Name(address.clone())).await?;
@@ -231,7 +231,7 @@ pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) ->
     Ok((source, outputs))
 }
 
-/// An output as it stands in a state.
+/// An output as a state stores it.
 #[derive(serde::Deserialize)]
 struct StoredOutput<'a> {
     #[serde(borrow, default)]

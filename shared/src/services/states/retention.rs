@@ -1,4 +1,5 @@
-//! How what is kept of Terraform states goes: by sweeps, a page at a time, items before blobs. See [`crate::services::updates::retention`].
+//! How sweeps erase what is stored of Terraform states: a page at a time, items before blobs. See
+//! [`crate::services::updates::retention`].
 
 use super::dependencies;
 use crate::context::Context;
@@ -14,10 +15,10 @@ use crate::services::updates::retention;
 use crate::services::updates::retention::only_blob;
 use crate::services::{Error, store};
 
-/// Versions that one commit removes: each with its item and the due items of its two blobs.
+/// Versions that one commit deletes: each has its item and the due items of its two blobs.
 const VERSIONS_PER_COMMIT: usize = 30;
 
-/// A blob is named by one item in all its life: a restored version has a text of its own.
+/// Only one item ever names a blob: a restored version has its own text.
 fn due_of(kept: &KeptState) -> Due {
     Due::Blob { key: kept.blob.clone(), stack: None }
 }
@@ -28,13 +29,13 @@ fn blobs_of_version(item: &Item) -> Result<Vec<Due>, Broken> {
     Ok([due_of(&version.kept)].into_iter().chain(index).collect())
 }
 
-/// Removes the versions of a state that are more than are kept, the oldest first. The current one stays.
+/// Deletes the versions of a state above the number to keep, oldest first. The current one stays.
 pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let Some(kept) = ctx.settings.retention.state_versions else { return Ok(Next::Done) };
     let head_key = StateHead::key(state);
     let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let prunable = head.value.version.saturating_sub(kept.get());
-    // A removed state goes as a whole, or comes back as it was.
+    // A deleted state is erased as a whole, or undeleted as it was.
     if prunable == 0 || head.value.deleted.is_some() {
         return Ok(Next::Done);
     }
@@ -58,14 +59,14 @@ pub(crate) async fn prune(ctx: &Context, state: StateId, swept: &mut Swept) -> R
             writes.push(delete(item.key.clone(), Expect::Any));
         }
         if store::commit(ctx, writes).await?.is_err() {
-            // The state goes on; the next sweep looks again.
+            // A write moved the state. The next sweep tries again.
             return Ok(Next::AsItIs);
         }
         swept.pruned += old.len();
     }
 }
 
-/// Looks at a refused write, which goes when it was kept for long enough.
+/// Deletes a refused write once its retention is over.
 pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> Result<Next, Error> {
     let key = RejectedState::key(state, id);
     let Some(rejected) = store::read(ctx, &key).await? else { return Ok(Next::Done) };
@@ -74,12 +75,12 @@ pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> R
         return Ok(Next::At(until));
     }
     let blob = due_write(ctx, &due_of(&rejected.value.kept), ctx.now().plus(BLOB_OUTLIVES));
-    // Refused: another sweep was here.
+    // A refusal means that another sweep did it.
     let _ = store::commit(ctx, vec![delete(key, rejected.unchanged()), blob]).await?;
     Ok(Next::Done)
 }
 
-/// Erases a state that was deleted when its time has come: what opens its texts first, its head last.
+/// Erases a deleted state when it is due: first the keys that open its texts, its head last.
 pub(crate) async fn erase_when_due(ctx: &Context, state: StateId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = StateHead::key(state);
     let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
@@ -121,7 +122,7 @@ pub(crate) async fn erase_when_due(ctx: &Context, state: StateId, swept: &mut Sw
         delete(StateSchemas::key(state), Expect::Any),
         delete(head_key, Expect::Any),
     ];
-    // Nothing is expected, so nothing can be refused.
+    // The writes have no conditions, so they cannot be refused.
     let _ = store::commit(ctx, writes).await?;
     swept.erased += 1;
     Ok(Next::Done)

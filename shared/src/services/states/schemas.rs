@@ -1,4 +1,5 @@
-//! What the outputs of a state may be. Schemas are advice: a write is never refused for them, it is told apart.
+//! JSON Schemas for the outputs of a state. Schemas are advice: no write is refused because of them. They only mark
+//! outputs as invalid.
 
 use std::collections::BTreeMap;
 
@@ -21,36 +22,36 @@ use crate::services::states;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, work};
 
-/// Outputs of a state that have schemas.
+/// Outputs of a state with schemas, at most.
 const SCHEMAS_MAX: usize = 100;
 
-/// All schemas of a state, in bytes as they are kept: an item of the ledger takes 400 KB.
+/// All schemas of a state as stored, in bytes. An item of the ledger can have 400 KB.
 const SCHEMAS_BYTES_MAX: usize = 200 << 10;
 
-/// The longest name of an output, in bytes.
+/// The longest name of an output with a schema, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What becomes of the schemas of a state.
+/// Changes to the schemas of a state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// A schema sets that of an output, `None` removes it. The others stay.
+    /// A schema sets that of the output, `None` removes it. Other outputs keep theirs.
     pub outputs: BTreeMap<String, Option<Value>>,
-    /// Whether outputs that come without a schema get one that fits them; those of the current version at once.
+    /// Whether the server infers a schema for each output without one, starting with those of the current version.
     pub infer: Option<bool>,
 }
 
-/// The schemas of a state, and how the outputs of its current version stand to them.
+/// The schemas of a state, and the validity of its current outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schemas {
     /// The state's address.
     pub address: StateAddress,
-    /// Them.
+    /// The schemas by output.
     pub schemas: StateSchemas,
-    /// The outputs.
+    /// The current outputs, each with its validity.
     pub outputs: Vec<Output>,
 }
 
-/// The schemas of a state. A read, and two at once where there are any.
+/// The schemas of a state. One read; if there are schemas, two more at the same time.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -64,7 +65,7 @@ pub async fn get(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Sch
     Ok(Schemas { address, schemas: schemas.map(|stored| stored.value).unwrap_or_default(), outputs })
 }
 
-/// How the outputs of a state that was found stand to their schemas; nothing where there are none. One read, where there are.
+/// The current outputs of a state with their validity; empty if it has no schemas. One read if it has some.
 ///
 /// # Errors
 /// Those of the ports.
@@ -72,7 +73,7 @@ pub async fn outputs(ctx: &Context, found: &WithLock) -> Result<Vec<Output>, Err
     current_outputs(ctx, found.id, &found.head.value).await
 }
 
-/// How the outputs of the current version stand to their schemas; nothing where there are none. One read.
+/// The outputs of the current version with their validity; empty if there are no schemas. One read if there are some.
 pub(super) async fn current_outputs(
     ctx: &Context,
     id: StateId,
@@ -89,10 +90,11 @@ pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<Sta
     store::read(ctx, &StateSchemas::key(id)).await
 }
 
-/// Changes the schemas of a state, and says of the outputs of its current version how they stand to them.
+/// Changes the schemas of a state, and returns its current outputs with their new validity.
 ///
 /// # Errors
-/// [`StateError::NotFound`], [`Error::Invalid`] for what is no schema, with its place.
+/// [`StateError::NotFound`], [`StateError::OutputName`], [`StateError::TooManySchemas`], [`Error::TooLarge`];
+/// [`Error::Invalid`] for an invalid schema, with the place of the fault.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
     check(edit)?;
     let mut attempts = Attempts::at("the state");
@@ -146,7 +148,7 @@ fn apply(edit: &Edit, schemas: &mut StateSchemas, at: Timestamp, by: &Login) {
     for (name, schema) in &edit.outputs {
         match schema {
             None => drop(schemas.outputs.remove(name)),
-            // Sent again it is as it was.
+            // The same schema again: keep its time and author.
             Some(schema) if schemas.outputs.get(name).is_some_and(|there| there.schema == *schema) => {}
             Some(schema) => {
                 let set = OutputSchema { schema: schema.clone(), inferred_from: None, at, by: by.clone() };
@@ -167,25 +169,25 @@ fn check_room(schemas: &StateSchemas) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a write makes of the schemas of its state.
+/// The schemas and outputs of a state after a check.
 pub(crate) struct Judged {
-    /// The schemas, with those that were inferred.
+    /// The schemas, including inferred ones.
     pub(crate) schemas: StateSchemas,
-    /// The outputs, each with how it stands to its schema.
+    /// The outputs, each with its validity.
     pub(crate) outputs: Vec<Output>,
-    /// The current version with these outputs, where they are others.
+    /// The write of the current version's record, if its outputs changed.
     version: Option<Write>,
 }
 
-/// The write of a version, as far as an inferred schema tells it.
+/// The version that an inferred schema comes from.
 pub(crate) struct Origin {
     pub(crate) version: u64,
     pub(crate) at: Timestamp,
     pub(crate) by: Login,
 }
 
-/// Says of each output of a text how it stands to its schema, away from the threads that serve; first it infers those that
-/// are missing, if that was asked for.
+/// Checks the outputs in a text against their schemas, off the serving threads. If asked to, it first infers the
+/// missing schemas.
 pub(super) async fn judge(
     text: Bytes,
     mut outputs: Vec<Output>,
@@ -194,7 +196,7 @@ pub(super) async fn judge(
 ) -> Result<Judged, Error> {
     let bytes = if schemas.outputs.is_empty() && !schemas.infer { 0 } else { CHECK_BYTES_MAX };
     account::apart(async {
-        // No write is refused for a schema: without room for a check there is none.
+        // No write is refused for a schema: without memory for the check, there is no check.
         let has_room = account::take(bytes).await.is_ok();
         work::on(text.len(), move || {
             let texts = outputs_of(&text).ok().flatten().unwrap_or_default();
@@ -211,7 +213,7 @@ pub(super) async fn judge(
     .await
 }
 
-/// As many as fit.
+/// Infers as many of the missing schemas as fit.
 fn infer_missing(texts: &[(String, &str)], schemas: &mut StateSchemas, origin: &Origin) {
     let mut room = SCHEMAS_BYTES_MAX.saturating_sub(schemas.encode().len());
     for (name, text) in texts {
@@ -222,9 +224,9 @@ fn infer_missing(texts: &[(String, &str)], schemas: &mut StateSchemas, origin: &
             continue;
         }
         let Some(schema) = infer(text) else { continue };
-        // Its name, when and by whom stand beside it.
-        const BESIDE: usize = 512;
-        let bytes = schema.to_string().len() + name.len() + BESIDE;
+        // Bytes for the name, the time and the author that are stored with it.
+        const OVERHEAD_BYTES: usize = 512;
+        let bytes = schema.to_string().len() + name.len() + OVERHEAD_BYTES;
         let Some(left) = room.checked_sub(bytes) else { continue };
         room = left;
         let Origin { version, at, by } = origin;

@@ -1,5 +1,6 @@
-//! Whether Terraform states have run with what there is now: told when it is asked for, from what each version says of its
-//! outputs and of the run that wrote it. Nothing is written for it, and nothing runs behind the scenes.
+//! Whether Terraform states ran with the current values of their inputs. This is computed on request, from what each
+//! version records of its outputs and of the run that wrote it. Nothing is stored for it, and nothing runs in the
+//! background.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -24,50 +25,51 @@ use crate::services::{Error, store};
 /// States on one page of statuses.
 pub const STATUSES_PAGE: usize = 200;
 
-/// States that are read to tell a page of statuses. Of what lies further up nothing is said.
+/// States that are read for one page of statuses. Producers further up are ignored.
 pub const STATES_READ_MAX: usize = 1_000;
 
-/// Older values of an output that are looked at. Whoever has run so long ago has run with another one.
+/// Older values of an output that are read. A consumer that ran before all of these counts as one that ran with
+/// another value.
 const LOOKS_MAX: usize = 16;
 
-/// Versions that one query gives which looks for an output that is gone.
+/// Versions on each page of the search for a missing output.
 const VERSIONS_LOOKED_AT: usize = 100;
 
-/// An edge with what is to be said of it.
+/// An edge with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     /// The edge.
     pub edge: Edge,
     /// The state that has the output.
     pub producer: End,
-    /// What is to be said.
+    /// Whether the value of the output changed since the consumer ran.
     pub status: EdgeStatus,
-    /// Whether the output is there, and its value can be seen.
+    /// Whether the output exists, and its value is readable.
     pub is_readable: bool,
-    /// Whether a version that is kept had the output, which is not there now. Looked at where a mock value would take its place.
+    /// Whether a stored version had the output, which is missing now. Only checked if there is a mock value.
     pub is_gone: bool,
-    /// Since when the output has its value, and by which version; `None` where it has none, or none that can be told.
+    /// When the output got its current value, and in which version; `None` if it has none, or that is not known.
     pub value: Option<(Timestamp, u64)>,
 }
 
-/// A state with what is to be said of it.
+/// A state with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The state.
     pub state: End,
-    /// What is to be said.
+    /// Whether it ran with the current values of its inputs.
     pub status: StateStatus,
-    /// The run that wrote it last.
+    /// The run that wrote its newest version.
     pub run: Option<Run>,
-    /// Its incoming edges, by what it calls its inputs.
+    /// Its incoming edges, by the name of the input.
     pub edges: Vec<Judged>,
-    /// Whether so many states lie up from it that not all were looked at: then it may be potentially stale all the same.
+    /// Whether it has too many producers up the graph to read them all. Then a clean state may be potentially stale.
     pub is_partial: bool,
 }
 
-/// What is to be said of one state. A read, a query, then two reads for each state that lies up from it, some at once; and for
-/// an output that has another value than when the state ran, one for each value that it had since. Where a mock value takes the place of
-/// an output, the versions of its state are queried for it.
+/// The status of one state. One read, one query, then two reads for each state up the graph, some at the same time.
+/// An output that changed since the state ran costs one more read for each value since. If a mock value replaces an
+/// output, this queries the versions of the producer too.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -84,7 +86,7 @@ pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Resul
     Ok(report)
 }
 
-/// Whether one of the versions of a state that are kept has an output of this name.
+/// Whether a stored version of a state has an output of this name.
 async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error> {
     let mut after = None;
     loop {
@@ -103,8 +105,8 @@ async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error
     }
 }
 
-/// What is to be said of a page of the states that have incoming edges, by their ids, with where the next page begins. Those
-/// without are clean.
+/// One page of the statuses of an organization's states that have incoming edges, by id, with the start of the next
+/// page. States without incoming edges are clean.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -123,23 +125,23 @@ pub async fn of_all(
     wanted.truncate(STATUSES_PAGE);
     let last = wanted.last().copied();
     let mut reports = judge(ctx, edges, &wanted).await?;
-    // A removed state has edges until it is erased, and no status.
+    // A deleted state has edges until it is erased, but no status.
     reports.retain(|report| !report.state.removed);
     Ok((reports, last.filter(|_| more)))
 }
 
-/// What lists show of a state beside its entry.
+/// What lists show of a state in addition to its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InList {
-    /// What is to be said; `None` where so many states lie up from those of the page that it cannot be told from
+    /// The status; `None` if the states of the page have too many producers up the graph to rule out
     /// [`StateStatus::PotentiallyStale`].
     pub status: Option<StateStatus>,
-    /// The states whose outputs it reads, each once, by their names.
+    /// The states whose outputs it reads, each once, by name.
     pub reads: Vec<End>,
 }
 
-/// What is to be said of the states of a list's page: whoever has no incoming edge is clean. One query for the edges, and where
-/// there are any, what [`of_all`] reads for a page: of the states up from these at most [`STATES_READ_MAX`].
+/// The statuses of the states on a page of a list. A state without incoming edges is clean. One query for the edges.
+/// If there are any, it also reads what [`of_all`] reads for a page: at most [`STATES_READ_MAX`] states.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -164,14 +166,14 @@ pub async fn of_page(
     Ok(found)
 }
 
-/// A state as it is now.
+/// A state with its newest version.
 struct Seen {
     end: End,
     newest: Option<StateVersion>,
 }
 
 impl Seen {
-    /// The run that wrote it last.
+    /// The run that wrote the newest version.
     fn run(&self) -> Option<Run> {
         let version = self.newest.as_ref()?;
         Some(Run { began: version.began.unwrap_or(version.at), wrote: version.at })
@@ -200,7 +202,7 @@ async fn judge(ctx: &Context, mut edges: Vec<Edge>, wanted: &[StateId]) -> Resul
         ids.extend(edges.iter().map(|edge| edge.ends.producer));
     }
     let seen = read_states(ctx, ids).await?;
-    // Whether somebody who was removed ran is of no interest, nor is what lies up from there.
+    // A deleted state has no status, so the edges that lead to it do not count.
     edges.retain(|edge| seen.get(&edge.ends.consumer).is_some_and(|consumer| !consumer.end.removed));
     let changed = changed(ctx, &edges, &seen).await?;
 
@@ -234,7 +236,7 @@ async fn judge(ctx: &Context, mut edges: Vec<Edge>, wanted: &[StateId]) -> Resul
     Ok(wanted.iter().filter_map(report).collect())
 }
 
-/// Each state with its newest version: two reads at once.
+/// Reads each state and its newest version, at the same time.
 async fn read_states(ctx: &Context, ids: BTreeSet<StateId>) -> Result<HashMap<StateId, Seen>, Error> {
     let read = |id| async move {
         let newest = StateVersion::of_state(id).query(None, Order::Descending, 1);
@@ -257,8 +259,8 @@ async fn read_states(ctx: &Context, ids: BTreeSet<StateId>) -> Result<HashMap<St
     Ok(seen)
 }
 
-/// For each edge, whether the consumer may have run with another value than there is now; `None` where it has not run since there
-/// is the edge. Older versions of producers are read in rounds, each version once.
+/// For each edge, whether the consumer may have run with another value than the current one; `None` if it has not run
+/// since the edge was added. Older versions of producers are read in rounds, each version once.
 async fn changed(
     ctx: &Context,
     edges: &[Edge],
@@ -266,7 +268,7 @@ async fn changed(
 ) -> Result<Vec<Option<bool>>, Error> {
     let mut changed = vec![None; edges.len()];
     let mut older: HashMap<(StateId, u64), Option<StateVersion>> = HashMap::new();
-    // What is still to be looked at, by the edge's number.
+    // The versions to read in the next round, by the index of the edge.
     let mut open: BTreeMap<usize, u64> = BTreeMap::new();
     let now = |edge: &Edge| {
         let newest = seen.get(&edge.ends.producer)?.newest.as_ref()?;
@@ -303,7 +305,7 @@ async fn changed(
             let digest = mark.map(|mark| mark.digest.as_str());
             let looked = match older.get(&(edge.ends.producer, version)) {
                 Some(Some(version)) => look(run, digest, sight(version, edge.ends.output.as_str())),
-                // It is not kept any more: nobody can say that it was the same.
+                // The version is no longer stored, so the value may have been another.
                 Some(None) | None => Look::Changed,
             };
             note(looked, number, &mut changed, &mut open);
@@ -336,7 +338,7 @@ fn judge_edge(edge: Edge, producer: Option<&Seen>, changed: Option<bool>) -> Jud
     let output = edge.ends.output.as_str();
     let newest = producer.and_then(|producer| producer.newest.as_ref());
     let mark = newest.and_then(|newest| mark_of(newest, output));
-    // Of an encrypted state nobody knows what outputs it has: it has what it is asked for.
+    // The outputs of an encrypted state are not known: it counts as having each of them.
     let found = newest.and_then(|newest| newest.outputs.iter().find(|known| known.name == output));
     let is_there = found.is_some() || newest.is_some_and(|newest| newest.kept.is_encrypted);
     let validity = found.and_then(|found| found.validity.as_ref());

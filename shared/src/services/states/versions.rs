@@ -1,4 +1,4 @@
-//! Reading Terraform states: the current text, older ones, what differs between two, and outputs without the state.
+//! Reading Terraform states: the current text, older versions, the difference between two, and the outputs alone.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ use crate::services::{Error, store, work};
 /// Versions on one page of a list.
 pub const VERSIONS_PAGE: usize = 100;
 
-/// One of the texts of a state.
+/// A reference to one of the texts of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StateVersionRef {
-    /// A version.
+    /// A version, by its number.
     Version(u64),
-    /// A write that was refused, by its id.
+    /// A refused write, by its id.
     Rejected(String),
 }
 
 impl StateVersionRef {
-    /// Parses a version's number, or the id of a refused write.
+    /// Parses the number of a version, or the id of a refused write.
     pub fn parse(text: &str) -> Option<Self> {
         let is_id = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if is_id {
@@ -52,8 +52,8 @@ impl std::fmt::Display for StateVersionRef {
     }
 }
 
-/// The gzip of the current text of a state, as its client sent it; `None` for a state without a version, and for a name that
-/// no state has. One read, and the blob.
+/// The gzip of the current text of a state, as its client sent it; `None` for a state without a version, and for a
+/// name that no state has. One read, and one of the blob.
 ///
 /// # Errors
 /// As [`states::find`].
@@ -63,7 +63,7 @@ pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &StateRef) -> R
     blobs::fetch_gzip(ctx, id, kept).await.map(Some)
 }
 
-/// The gzip of a text of a state, as its client sent it, with which state it is.
+/// The address of a state, and the gzip of one of its texts, as its client sent it.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::NoVersion`].
@@ -78,12 +78,13 @@ pub async fn download(
     Ok((head.value.address, blobs::fetch_gzip(ctx, id, &kept).await?))
 }
 
-/// Where a text of a state lies.
+/// Where a text of a state is stored.
 async fn kept(ctx: &Context, id: StateId, which: &StateVersionRef) -> Result<KeptState, Error> {
     found(ctx, id, which).await.map(|(kept, _)| kept)
 }
 
-/// Where a text of a state lies, and when the run began that made it, as far as that is known.
+/// Where a text of a state is stored, and when the run that made it began. If that is not known, the time of the
+/// write.
 pub(super) async fn found(
     ctx: &Context,
     id: StateId,
@@ -105,18 +106,18 @@ pub(super) async fn found(
     })
 }
 
-/// What the next version of a state is compared with.
+/// The data of a version that the next one is compared with.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
-    /// The index of the version before; `None` for one that has none, or that is not kept any more.
+    /// The index; `None` if the version has none, or is no longer stored.
     pub(crate) index: Option<Index>,
-    /// Its outputs.
+    /// The outputs.
     pub(crate) outputs: Vec<Output>,
-    /// When the run began that made it.
+    /// When the run that made the version began.
     pub(crate) began: Option<Timestamp>,
 }
 
-/// What a version after this one is compared with. One read, and a blob where the index is long.
+/// Reads the data of a version that the next one is compared with. One read, and one of a blob if the index is long.
 pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
     if version == 0 {
         return Ok(Before { index: Some(Index::default()), ..Before::default() });
@@ -128,7 +129,7 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
     Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })
 }
 
-/// One version's record.
+/// The record of one version.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::NoVersion`].
@@ -146,7 +147,7 @@ pub async fn version(
     Ok(found.ok_or_else(missing)?.value)
 }
 
-/// One page of a state's versions, the newest first, below `before` if that is given; with whether there are more.
+/// One page of a state's versions, newest first, below `before` if that is given. Returns whether there are more.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -164,10 +165,10 @@ pub async fn versions(
     Ok((versions.collect::<Result<_, _>>()?, page.more))
 }
 
-/// Refused writes that a list shows, and an operator looks through.
+/// Refused writes of a state in a list, at most.
 const REJECTED_MAX: usize = 500;
 
-/// The writes of a state that were refused and are kept, the newest first, by their ids.
+/// The stored refused writes of a state, newest first, with their ids.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -189,22 +190,22 @@ pub async fn rejected(
     Ok(rejected)
 }
 
-/// What differs from one text of a state to another. Values are not told: any of them may be a secret.
+/// The difference between two texts of a state. It contains no values: any of them may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The instances; `None` where one of the two is not to be looked into.
+    /// The changed instances; `None` if a client encrypted one of the texts.
     pub resources: Option<Changes>,
-    /// What differs in the changed instances that are named.
+    /// The changed paths within the changed instances that are named.
     pub paths: Vec<InstanceChanges>,
-    /// Names of outputs that are new.
+    /// The names of new outputs.
     pub outputs_added: Vec<String>,
-    /// Names of outputs whose value, type or mark is another.
+    /// The names of outputs with another value, type or mark.
     pub outputs_changed: Vec<String>,
-    /// Names of outputs that are gone.
+    /// The names of outputs that no longer exist.
     pub outputs_removed: Vec<String>,
 }
 
-/// What differs from text `one` of a state to `other`.
+/// The difference from text `one` of a state to `other`.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::NoVersion`].
@@ -218,7 +219,8 @@ pub async fn compare(
     let Located { id, .. } = states::locate(ctx, caller, place).await?;
     let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
     let bytes = usize::try_from(one.bytes.saturating_add(other.bytes)).unwrap_or(usize::MAX);
-    // All of it before anything of it: who holds one text and waits for the room of the other is in the way of others.
+    // Reserves memory for both texts at once: a request that held one text while it waited for memory for the other
+    // would block others.
     let texts = blobs::weight(&one).saturating_add(blobs::weight(&other));
     account::take_ahead(texts.saturating_add(bytes.saturating_mul(READ_FACTOR))).await?;
     account::take(bytes.saturating_mul(READ_FACTOR)).await?;
@@ -227,11 +229,11 @@ pub async fn compare(
     work::on(bytes, move || difference(&one, &other)).await
 }
 
-/// What is read of a text takes this many times its bytes more at most.
+/// Memory for what is parsed from a text, at most, in times of the text, in addition to it.
 const READ_FACTOR: usize = 2;
 
 fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
-    let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
+    let broken = |error| Error::Broken(format!("the stored text is not a state: {error}"));
     let read = |text| Document::read(text).map_err(broken);
     let (before, after) = (read(one)?, read(other)?);
     let old: BTreeMap<String, &str> =
@@ -256,18 +258,19 @@ fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
 /// The current outputs of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outputs {
-    /// The version that they are of; 0 for a state without one.
+    /// The version; 0 if the state has none.
     pub version: u64,
-    /// Names, each with the text of its object (`value`, `type`, `sensitive`); `None` where the client encrypted them.
+    /// The names, each with the JSON text of its object (`value`, `type`, `sensitive`); `None` if the client
+    /// encrypted the state.
     pub outputs: Option<Vec<(String, String)>>,
-    /// How each stands to its schema; empty where there are no schemas.
+    /// The outputs with their validity; empty if there are no schemas.
     pub judged: Vec<Output>,
-    /// A state that holds these outputs alone; `None` where there is none to be made.
+    /// A state that contains only these outputs; `None` if there is none for them.
     pub document: Option<String>,
 }
 
-/// The current outputs of a state, as far as the caller may see them: a member of its organization sees all. `None` for a
-/// name that no state has.
+/// The current outputs of a state; every member of its organization may see all of them. `None` for a name that no
+/// state has.
 ///
 /// # Errors
 /// As [`states::find`].
@@ -278,7 +281,6 @@ pub async fn outputs(ctx: &Context, caller: &Caller, place: &StateRef) -> Result
     }
 }
 
-/// The current outputs of a state that was found.
 pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Outputs, Error> {
     let Located { id, head } = found;
     let StateHead { version, current: Some(kept), .. } = &head.value else {
@@ -296,7 +298,7 @@ pub(super) async fn outputs_of_found(ctx: &Context, found: Located) -> Result<Ou
     account::take(read).await?;
     let (text, judged) = futures::try_join!(blobs::fetch(ctx, id, kept), judged)?;
     work::on(bytes, move || {
-        let broken = |error| Error::Broken(format!("what is stored is no state: {error}"));
+        let broken = |error| Error::Broken(format!("the stored text is not a state: {error}"));
         let document = Document::read(&text).map_err(broken)?;
         let outputs = outputs_of(&text).map_err(broken)?;
         let only = outputs.as_ref().map(|outputs| outputs_document(&document, outputs));

@@ -1,5 +1,5 @@
-//! Writing Terraform states. Every write is a version that is kept, and one that cannot be is kept beside them: when a client
-//! sends a state, the infrastructure has changed already, and what it sends may be the only place that says how.
+//! Writing Terraform states. Every accepted write becomes a version. A refused write is stored too: when a client
+//! sends a state, the infrastructure has already changed, and the write may be the only record of how.
 
 use bytes::Bytes;
 
@@ -26,36 +26,37 @@ use crate::services::store::due::due_write;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// What a restore holds beside a text that was fetched, in times of that.
+/// Memory for a restore, in times of the fetched text, in addition to it.
 const RESTORE_FACTOR: usize = 2;
 
-/// Texts of one run that are remembered: it saves one each 20 seconds at most.
+/// Texts of one run whose hashes are kept. A run saves at most one every 20 seconds.
 const TEXTS_REMEMBERED_MAX: usize = 180;
 
-/// What clients call their operations that change a state by itself: none of them reads what it depends on, so whoever asks with
-/// what it has run is told of the run before.
+/// The operations, as clients call them, that change a state alone. They do not read what the state depends on, so a
+/// version that one of them writes keeps the start time of the run before it.
 ///
 /// Source: opentofu v1.12.6 and terraform v1.5.7, the calls of `clistate.NewLocker` in `internal/command`.
 const EDITS: [&str; 6] = ["taint", "untaint", "state-mv", "state-rm", "state-push", "state-replace-provider"];
 
-/// What became of a write.
+/// The result of an accepted write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The state.
+    /// The state's address.
     pub address: StateAddress,
     /// Its current version.
     pub version: u64,
-    /// Whether it was written before, and this was sent again.
+    /// Whether the client sent this write again and it was already stored.
     pub replayed: bool,
 }
 
-/// Takes a state that a client wrote as the next version. `lock_id` is the lock that the client says it holds; `verify` tells
-/// whether the text is what was sent, and takes as long as hashing it. Two reads at once, one more for what changed, a blob,
-/// and one commit.
+/// Stores a state that a client wrote as the next version. `lock_id` is the lock that the client claims to hold.
+/// `verify` checks that the text is what the client sent, while the text is hashed. Two reads at the same time, one
+/// more for the version before, one blob, and one commit.
 ///
 /// # Errors
-/// What `verify` says; [`StateError::Locked`], [`StateError::WriteRefused`] and [`StateError::WriteOfDeleted`] for a write that is kept, but not as a version; [`Error::Invalid`] for
-/// what is no state; [`Error::TooLarge`].
+/// Those of `verify`; [`StateError::Locked`], [`StateError::WriteRefused`] and [`StateError::WriteOfDeleted`] for a
+/// write that is stored, but not as a version; [`Error::Invalid`] for a text that is not a state;
+/// [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
     caller: &Caller,
@@ -70,7 +71,7 @@ pub async fn write(
     }
     let text = blobs::read(text, verify).await?;
     let sent = SentState { by: caller.requester(), text, source: StateSource::Written, began: None };
-    // Stored once, however often another write is first.
+    // Stored once, even if several other writes are first.
     let mut stored = None;
     let mut attempts = Attempts::at("the state");
     loop {
@@ -119,20 +120,20 @@ pub async fn write(
     }
 }
 
-/// What somebody whose token has ended shows of the lock that they hold. They also have to be the user who took it.
+/// How a caller with an expired token proves that they hold the lock. They also have to be the user who took it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof<'a> {
-    /// Its ID, if they sent one.
+    /// The ID of the lock, if they sent one.
     Id(Option<&'a str>),
-    /// Nothing: a read carries no ID, and a run reads once more before it writes a state for the first time. So it has to be
-    /// the very token that took the lock.
+    /// No ID, because a read carries none, and a run reads once more before it writes a state for the first time. So
+    /// it has to be the same token that took the lock.
     Token,
 }
 
-/// Whether a token that has ended may still do this: its owner holds the lock, and took it before the end.
+/// Whether a caller with an expired token may continue: they hold the lock, and took it before the token expired.
 ///
 /// # Errors
-/// [`AccessError`] if not.
+/// [`AccessError::TokenExpiredWithoutLock`] if not.
 pub async fn check_grace(
     ctx: &Context,
     caller: &Caller,
@@ -155,12 +156,13 @@ pub async fn check_grace(
     if is_meant && is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
 }
 
-/// Makes an older version, or a write that was refused, the next version, under a serial above the newest: the next apply
-/// goes on from there. Its bytes change only there; a state that its client encrypted stays as it is, and is marked where its serial
-/// is not above the newest, since the serial inside cannot be changed. The current version stays what it is.
+/// Makes an older version, or a refused write, the next version, with a serial above the newest, so that the next
+/// apply continues from it. Only the serial changes. The text of a state that its client encrypted stays as it is,
+/// since the server cannot change the serial inside; the new version is marked if its serial is not above the newest.
+/// To restore the current version changes nothing.
 ///
 /// # Errors
-/// [`StateError::NoVersion`]; [`StateError::Locked`] while somebody holds the lock.
+/// [`StateError::NoVersion`]; [`StateError::Locked`] while the lock is held.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
@@ -180,7 +182,7 @@ pub async fn restore(
             return Err(StateError::Locked(Box::new(holder)).into());
         }
         let newest = head.value.current.as_ref().and_then(|kept| kept.serial);
-        // Made anew where the state went on meanwhile.
+        // Prepared again if another write moved the state meanwhile.
         if prepared.as_ref().is_none_or(|(made_for, _)| *made_for != newest) {
             drop(prepared.take());
             if let Some(old) = stored.take() {
@@ -208,7 +210,7 @@ async fn prepare_restore(
     which: &versions::StateVersionRef,
 ) -> Result<SentState, Error> {
     let (kept, began) = versions::found(ctx, id, which).await?;
-    // The text is changed, and what comes of it is read as one that is sent.
+    // Memory for the text with another serial, and for reading that as a new text.
     let made = usize::try_from(kept.bytes).unwrap_or(usize::MAX).saturating_mul(RESTORE_FACTOR);
     account::take_ahead(blobs::weight(&kept).saturating_add(made)).await?;
     account::take(made).await?;
@@ -233,12 +235,12 @@ fn current_of(head: &StateHead) -> Option<Current<'_>> {
     Some(Current { sha256: &kept.sha256, serial: kept.serial, lineage: kept.lineage.as_deref(), under })
 }
 
-/// A text that is to become a version.
+/// A text to store as a version.
 struct SentState {
     by: Requester,
     text: SentText,
     source: StateSource,
-    /// When the run began that made the text, where that was before it was sent.
+    /// When the run that made the text began, if that was before the text was sent.
     began: Option<Timestamp>,
 }
 
@@ -246,12 +248,12 @@ struct SentState {
 #[derive(Clone)]
 struct StoredState {
     kept: KeptState,
-    /// Its sealed index of instances, with the bytes of one that is stored inline.
+    /// The sealed index of instances, with its bytes if it is stored inline.
     index: Option<(Payload, Bytes)>,
 }
 
 impl StoredState {
-    /// Deletes the blobs, which nothing names.
+    /// Deletes the blobs, which no item names.
     async fn discard(self, ctx: &Context) {
         let mut keys = vec![self.kept.blob];
         if let Some((Payload::Blob { key, .. }, _)) = self.index {
@@ -280,7 +282,8 @@ impl SentState {
         Ok(StoredState { kept, index })
     }
 
-    /// Commits it as the next version; `None` if another write was first. Its blobs are stored with the first attempt.
+    /// Commits the text as the next version; `None` if another write was first. Stores its blobs at the first
+    /// attempt.
     async fn commit_version(
         &self,
         ctx: &Context,
@@ -298,7 +301,7 @@ impl SentState {
                 (stored.clone(), before, schemas)
             }
             None => {
-                // First, so that all that is waited for then is waited for at once.
+                // Sealed first, so that all later waits are at the same time.
                 let sealed = blobs::seal(ctx, id, &self.text).await?;
                 let (new, before, schemas) =
                     futures::try_join!(self.store(ctx, id, sealed), before, schemas)?;
@@ -354,7 +357,7 @@ impl SentState {
         Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
     }
 
-    /// The outputs, each with how it stands to its schema, and the write of the schemas that were inferred for some.
+    /// The outputs, each with its validity, and the write of newly inferred schemas.
     async fn judge_outputs(
         &self,
         ctx: &Context,
@@ -377,7 +380,7 @@ impl SentState {
         Ok((judged.outputs, inferred))
     }
 
-    /// Keeps it with a state that was removed, for when that is brought back, and says so.
+    /// Stores the text with a deleted state, in case that is undeleted, and returns the error for the client.
     async fn reject_removed(
         self,
         ctx: &Context,
@@ -386,14 +389,14 @@ impl SentState {
         stored: Option<StoredState>,
     ) -> Result<Error, Error> {
         let head = store::read(ctx, &StateHead::key(removed.id)).await?;
-        // It was erased since.
+        // The state was erased meanwhile.
         let Some(head) = head else { return Ok(Error::State(StateError::Deleted(removed))) };
         let kept =
             self.reject(ctx, removed.id, head.value.version, lock_id, Refused::Removed, stored).await?;
         Ok(Error::State(StateError::WriteOfDeleted { deleted: removed, kept }))
     }
 
-    /// Keeps it as a refused write, and returns its name. Sent again, it is kept once.
+    /// Stores the text as a refused write, and returns its id. A text that is sent twice is stored once.
     async fn reject(
         self,
         ctx: &Context,
@@ -423,7 +426,7 @@ impl SentState {
                 due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
             ];
             if store::commit(ctx, writes).await?.is_err() {
-                // The same was sent twice at once, and the other one is kept.
+                // The client sent the same text twice at the same time, and the other request stored it.
                 blobs::discard(ctx, [blob.as_str()]).await;
             }
         }
@@ -431,10 +434,10 @@ impl SentState {
     }
 }
 
-/// Characters of a SHA-256 in hex that name a refused write.
+/// The id of a refused write, in characters of its SHA-256 in hex.
 const REJECTED_ID_CHARS: usize = 32;
 
-/// A lock's ID is kept as far as this, whatever a query says.
+/// The longest lock ID that is stored with a refused write, in characters. The client may send a longer one.
 const LOCK_ID_CHARS_MAX: usize = 128;
 
 fn lock_of(holder: &StateHolder) -> LockOf {
