@@ -1,4 +1,4 @@
-//! Evaluates an environment with everything that it imports and asks of providers.
+//! Evaluates an environment with its imports and its calls of providers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,28 +16,29 @@ use crate::services::caller::Caller;
 use crate::services::error::EnvironmentError;
 use crate::services::{Error, work};
 
-/// The most rounds of calls of providers: what one returns may be an input of the next.
+/// Rounds of provider calls, at most. The outputs of one round can be inputs of the next.
 const ROUNDS_MAX: usize = 8;
 
-/// The most bytes that an evaluation holds, whatever it is of: the bound of what it makes, and as much again for its text.
+/// Memory that one evaluation reserves, in bytes, whatever its environment: the limit of its values, and as much
+/// again for their text.
 const EVALUATED_BYTES_MAX: usize = 64 << 20;
 
-/// What is evaluated.
+/// The text to evaluate.
 pub(super) struct Root {
     pub(super) name: String,
     pub(super) text: String,
-    /// The environment whose secrets it holds; none if the text is not that of an environment.
+    /// The environment that the text belongs to, whose key opens its secrets; `None` if it belongs to none.
     pub(super) owner: Option<EnvironmentId>,
 }
 
 impl Root {
-    /// A text that is not that of an environment.
+    /// A text that does not belong to an environment.
     pub(super) fn anonymous(text: String) -> Self {
         Self { name: ANONYMOUS.to_owned(), text, owner: None }
     }
 }
 
-/// How it is evaluated.
+/// How to evaluate it.
 pub(super) struct Wanted {
     pub(super) secrets: bool,
     pub(super) is_opened: bool,
@@ -45,23 +46,23 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// To open it.
+    /// The options for opening it.
     pub(super) const OPENED: Self = Self { secrets: true, is_opened: true, path: None };
 }
 
 /// The result of an evaluation.
 pub(super) struct Evaluated<T> {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Whether the text could be read.
+    /// Whether the text could be parsed.
     pub(super) is_read: bool,
-    /// What the caller made of the values.
+    /// The caller's result from the values.
     pub(super) made: T,
-    /// The revisions of what it imports.
+    /// The revisions of its imports.
     pub(super) revisions: Revisions,
 }
 
 impl<T> Evaluated<T> {
-    /// This, unless it has errors.
+    /// The evaluation, or its diagnostics as an error if some are errors.
     pub(super) fn usable(self) -> Result<Self, Error> {
         if has_errors(&self.diagnostics) {
             return Err(EnvironmentError::Definition(self.diagnostics).into());
@@ -70,7 +71,7 @@ impl<T> Evaluated<T> {
     }
 }
 
-/// What is wrong with a text that is about to become an environment's.
+/// The diagnostics of a text that will become a revision of the environment.
 pub(super) async fn diagnose(
     ctx: &Context,
     caller: &Caller,
@@ -84,11 +85,11 @@ pub(super) async fn diagnose(
     Ok(run(ctx, caller, &address.org, root, from, wanted, |_| ()).await?.diagnostics)
 }
 
-/// Evaluates a text as far as that is possible without calling providers. A value that cannot be evaluated is not known: clients show
-/// the others, and the text. `make` makes the answer of it.
+/// Evaluates a text as far as possible without calling providers. Values that need a provider stay unknown: clients
+/// show the others, and the text. `make` turns the evaluation into the result.
 ///
 /// # Errors
-/// `AccessError::NoOrg`; [`EnvironmentError::Definition`] for a text that cannot be read.
+/// `AccessError::NoOrg`; [`EnvironmentError::Definition`] for a text that cannot be parsed.
 pub async fn check<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -116,8 +117,8 @@ pub(super) fn check_length(text: &str) -> Result<(), Error> {
     Err(Error::TooLarge { what, bytes: text.len(), bytes_max: ENVIRONMENT_BYTES_MAX })
 }
 
-/// Evaluates an environment with everything that it imports. `make` makes the answer of the values while they are in memory, on the
-/// thread and within the reservation of the evaluation.
+/// Evaluates an environment with everything that it imports. `make` turns the values into the result while they are
+/// in memory, on the thread and within the memory reservation of the evaluation.
 pub(super) async fn run<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -132,10 +133,10 @@ pub(super) async fn run<T: Send + 'static>(
     let (others, revisions) = imports::load(ctx, org, &definition, from, wanted.secrets).await?;
     let secrets = match (wanted.secrets, owner) {
         (true, Some(owner)) => imports::secrets_of(ctx, owner, &definition).await?,
-        // A text that is only checked may be that of an environment, which is not known here.
+        // A text that is only checked may belong to an environment that is not known here, so its secrets are not
+        // an error.
         (true, None) if wanted.is_opened => {
-            let why =
-                "a text that is no environment has no key: import the environment that the secret is of";
+            let why = "a text that is not an environment has no key: import the environment of the secret";
             definition.ciphertexts().into_iter().map(|it| (it, Err(why.to_owned()))).collect()
         }
         (_, None) | (false, _) => BTreeMap::new(),

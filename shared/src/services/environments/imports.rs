@@ -1,4 +1,4 @@
-//! The imports of an environment, and its secrets opened.
+//! Reads the imports of an environment, and opens its secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,28 +20,28 @@ use crate::services::keys::data_keys;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// The most environments that one may be made of.
+/// Environments that one environment may import, directly or not, at most.
 const IMPORTS_MAX: usize = 100;
 
-/// Imports that are read at once.
+/// Imports that are read at the same time.
 const READ_AT_ONCE: usize = 8;
 
-/// Where imports come from.
+/// Which revisions imports use.
 #[derive(Clone, Copy)]
 pub(super) enum Imports<'a> {
-    /// Their current revisions. A name in `overrides` stands for the environment there.
+    /// The current revisions. `overrides` replaces names of imports with others.
     Current { overrides: &'a BTreeMap<String, String> },
-    /// The revisions of when the environment was opened.
+    /// The revisions from the time when the environment was opened.
     Opened(&'a Revisions),
 }
 
-/// The imports by the names that they are imported under: read, or why there is none.
+/// The imports by name, each read or with the reason why it cannot be.
 pub(super) type Sources = BTreeMap<String, Result<Source, String>>;
 
-/// The revisions that an environment was made of.
+/// The revisions that an environment was evaluated from.
 pub(super) type Revisions = BTreeMap<String, OpenedRevision>;
 
-/// Opens sealed secrets of an environment. A secret that cannot be opened comes with the reason.
+/// Opens sealed secrets of an environment. A secret that cannot be opened is returned as the reason.
 pub(crate) async fn open_secrets(
     ctx: &Context,
     id: EnvironmentId,
@@ -49,7 +49,7 @@ pub(crate) async fn open_secrets(
 ) -> Result<Vec<Result<String, Error>>, Error> {
     let mut opened = Vec::with_capacity(ciphertexts.len());
     for ciphertext in ciphertexts {
-        // What is not base64 fails to open, like the secret of another environment.
+        // A text that is not base64 fails to open, as does the secret of another environment.
         let bytes = STANDARD.decode(ciphertext).unwrap_or_default();
         opened.push(match data_keys::decrypt(ctx, id, vec![bytes]).await {
             Ok(mut plaintexts) => String::from_utf8(plaintexts.pop().unwrap_or_default())
@@ -61,7 +61,7 @@ pub(crate) async fn open_secrets(
     Ok(opened)
 }
 
-/// Reads the text of an environment away from the threads that serve.
+/// Parses the text of an environment off the serving threads.
 pub(super) async fn read(name: &str, text: String) -> Result<(Definition, Vec<Diagnostic>), Error> {
     let name = name.to_owned();
     in_background(move || {
@@ -72,7 +72,7 @@ pub(super) async fn read(name: &str, text: String) -> Result<(Definition, Vec<Di
     .await
 }
 
-/// The secrets in a definition, opened.
+/// Opens the secrets in a definition.
 pub(super) async fn secrets_of(
     ctx: &Context,
     id: EnvironmentId,
@@ -84,7 +84,7 @@ pub(super) async fn secrets_of(
     Ok(ciphertexts.into_iter().zip(opened).collect())
 }
 
-/// Reads everything that an environment imports, and what that imports.
+/// Reads everything that an environment imports, directly or not.
 pub(super) async fn load(
     ctx: &Context,
     org: &OrgName,
@@ -120,7 +120,7 @@ pub(super) async fn load(
     Ok((others, revisions))
 }
 
-/// An environment as another one names it, or why there is none.
+/// Reads one import by its name in another environment, or returns the reason why it cannot be read.
 async fn load_one(
     ctx: &Context,
     org: &OrgName,
@@ -152,8 +152,8 @@ async fn load_one(
     Ok(Ok((Source { name: opened.name.clone(), definition, diagnostics, secrets }, opened)))
 }
 
-/// The revision that a name leads to within an organization, and its text: `project/environment`, or `environment` of the default
-/// project, with or without `@` and a number or a tag.
+/// Finds the revision and its text by a name within an organization: `project/environment`, or `environment` in the
+/// default project, each with or without `@` and a number or a tag.
 async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<(OpenedRevision, String), Error> {
     let (address, which) = parse(org, name)?;
     let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
@@ -171,5 +171,5 @@ pub(super) async fn text_of(ctx: &Context, opened: &OpenedRevision) -> Result<St
     let item = item.ok_or_else(|| EnvironmentError::OpenedIsGone(name.clone()))?;
     let (_, text) = EnvironmentRevision::decode_with(&item.value)?;
     String::from_utf8(text.to_vec())
-        .map_err(|_| Error::Broken(format!("revision {revision} of {name} is no text")))
+        .map_err(|_| Error::Broken(format!("revision {revision} of {name} is not valid UTF-8")))
 }

@@ -1,4 +1,4 @@
-//! Finding environments and their revisions. Reads, and nothing else.
+//! Finds environments and their revisions. Reads only.
 
 use crate::context::Context;
 use crate::domain::names::{
@@ -9,10 +9,10 @@ use crate::services::caller::Caller;
 use crate::services::error::EnvironmentError;
 use crate::services::{Error, store};
 
-/// A retracted revision leads to another one, so often at most.
+/// Replacements that are followed from a retracted revision, at most.
 const REPLACEMENTS_MAX: usize = 16;
 
-/// The head of an environment, whoever asks.
+/// The head of an environment, without a check of the caller's rights.
 pub(crate) async fn head_of(
     ctx: &Context,
     address: &EnvironmentAddress,
@@ -20,10 +20,10 @@ pub(crate) async fn head_of(
     store::read(ctx, &EnvironmentHead::key(address)).await
 }
 
-/// The head of an environment, for a caller. One read.
+/// The head of an environment for a caller. One read.
 ///
 /// # Errors
-/// [`EnvironmentError::NotFound`] when it does not exist, and just so when the caller may not see its organization;
+/// [`EnvironmentError::NotFound`] if it does not exist, and the same if the caller may not see its organization;
 /// `AccessError::NotAllowed`.
 pub async fn locate(
     ctx: &Context,
@@ -35,7 +35,7 @@ pub async fn locate(
     head_of(ctx, address).await?.ok_or_else(missing)
 }
 
-/// Reads how an environment is named within an organization.
+/// Parses the name of an environment within an organization, with or without a revision.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a name, [`EnvironmentError::NotARevision`].
@@ -48,19 +48,19 @@ pub fn parse(org: &OrgName, name: &str) -> Result<(EnvironmentAddress, RevisionR
     Ok((EnvironmentAddress::parse(org.as_str(), project, name)?, which))
 }
 
-/// Which revision.
+/// A reference to a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RevisionRef {
-    /// The current one.
+    /// The current revision.
     Latest,
-    /// That of a number.
+    /// A revision by its number.
     Number(u64),
-    /// The one that has this name.
+    /// A revision by its tag.
     Tag(EnvironmentTagName),
 }
 
 impl RevisionRef {
-    /// Reads `latest`, a number, or a tag.
+    /// Parses `latest`, a number, or a tag.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a name, [`EnvironmentError::NotARevision`].
@@ -86,7 +86,7 @@ impl std::fmt::Display for RevisionRef {
     }
 }
 
-/// The number that is meant.
+/// The number of the revision that a reference leads to.
 pub(super) fn number(
     address: &EnvironmentAddress,
     head: &EnvironmentHead,
@@ -102,7 +102,7 @@ pub(super) fn number(
     })
 }
 
-/// A revision as it was written.
+/// Reads a revision as it is stored, retracted or not.
 pub(crate) async fn read(
     ctx: &Context,
     address: &EnvironmentAddress,
@@ -113,11 +113,11 @@ pub(crate) async fn read(
     let item = item.ok_or_else(|| Error::Broken(format!("revision {number} of {address} is missing")))?;
     let (record, text) = EnvironmentRevision::decode_with(&item.value)?;
     let text = String::from_utf8(text.to_vec())
-        .map_err(|_| Error::Broken(format!("revision {number} of {address} is no text")))?;
+        .map_err(|_| Error::Broken(format!("revision {number} of {address} is not valid UTF-8")))?;
     Ok((record, text))
 }
 
-/// The revision that is meant, or what is used in its place; with its text.
+/// The number and the text of the referenced revision, or of its replacement if it is retracted.
 pub(crate) async fn text(
     ctx: &Context,
     address: &EnvironmentAddress,

@@ -1,7 +1,8 @@
-//! Environments: making, finding, listing, reading, changing and removing them.
+//! Environments: creating, finding, listing, reading, changing, deleting and undeleting them.
 //!
-//! An environment's head lies under its name, and moves with every revision. A revision never changes, but for the word that
-//! it is not to be used any more. What a text holds as a secret is sealed before it is stored, under the environment's own key.
+//! The head of an environment is stored under its name, and moves with every revision. A revision never changes,
+//! except that it can be retracted. Secrets in a text are sealed with the environment's own key before the text is
+//! stored.
 
 pub mod evaluation;
 pub(crate) mod imports;
@@ -40,7 +41,7 @@ use crate::services::store::retry::Attempts;
 /// Environments on one page of a list.
 pub const LIST_PAGE: usize = 500;
 
-/// Makes an environment of this text.
+/// Creates an environment with this text.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, [`EnvironmentError::Exists`], [`EnvironmentError::Definition`].
@@ -62,7 +63,7 @@ fn exists(address: &EnvironmentAddress) -> Error {
     EnvironmentError::Exists(address.clone()).into()
 }
 
-/// What makes an environment of this text, as long as there is none.
+/// The writes that create an environment with this text, on the condition that none has this name.
 async fn prepare(
     ctx: &Context,
     caller: &Caller,
@@ -92,10 +93,10 @@ fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) ->
     }
 }
 
-/// The text of the environment that a stack gets for its configuration.
+/// The text of a new environment for the configuration of a stack.
 const EMPTY_CONFIG: &str = "values:\n  pulumiConfig: {}\n";
 
-/// What makes the environment that is to hold the configuration of a stack; nothing where it is there.
+/// The writes that create the environment for the configuration of a stack; none if it exists.
 pub(super) async fn prepare_for_stack(
     ctx: &Context,
     caller: &Caller,
@@ -107,7 +108,7 @@ pub(super) async fn prepare_for_stack(
     }
 }
 
-/// The text as it is stored, its secrets sealed; with what is odd about it.
+/// Checks a text, and returns it with its secrets sealed, for storing, together with its warnings.
 async fn accepted(
     ctx: &Context,
     caller: &Caller,
@@ -127,7 +128,8 @@ async fn accepted(
     if sealed.len() > ENVIRONMENT_BYTES_MAX {
         return Err(too_long(sealed.len()));
     }
-    // The text as it was sent: what is wrong is told by its lines, and a secret is read as a text of the language.
+    // Diagnoses the text that the client sent: diagnostics refer to its lines, and an unsealed secret is parsed as a
+    // value.
     let mut diagnostics = evaluation::diagnose(ctx, caller, address, id, text).await?;
     if has_errors(&diagnostics) {
         return Err(EnvironmentError::Definition(diagnostics).into());
@@ -146,7 +148,7 @@ async fn accepted(
     Ok((sealed, diagnostics))
 }
 
-/// The text with its secrets sealed.
+/// Seals the secrets in a text.
 async fn seal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
     let text = text.to_owned();
     let (text, open) = in_background(move || {
@@ -164,7 +166,7 @@ async fn seal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Er
     Ok(sealed::replace(&text, &open.into_iter().zip(ciphertexts).collect::<Vec<_>>()))
 }
 
-/// The text with its secrets opened.
+/// Opens the secrets in a text.
 pub(super) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Result<String, Error> {
     let shut: Vec<Secret> = sealed::secrets(text).into_iter().filter(|secret| secret.is_sealed).collect();
     let ciphertexts: Vec<String> = shut.iter().map(|secret| secret.text.clone()).collect();
@@ -175,23 +177,24 @@ pub(super) async fn unseal(ctx: &Context, id: EnvironmentId, text: &str) -> Resu
     Ok(sealed::replace(text, &shut.into_iter().zip(plaintexts).collect::<Vec<_>>()))
 }
 
-/// A text of an environment.
+/// The text of a revision.
 #[derive(Debug)]
 pub struct Text {
-    /// The revision.
+    /// The number of the revision.
     pub revision: u64,
-    /// What it is called in an `If-Match`.
+    /// Its entity tag, for `If-Match`.
     pub etag: String,
     /// The text.
     pub text: Bytes,
 }
 
-/// The name of the text of a revision of this environment, and of no other text.
+/// An entity tag that no text of another revision or environment has.
 fn etag(id: EnvironmentId, revision: u64) -> String {
     format!("\"{id}-{revision}\"")
 }
 
-/// The text of an environment: the current one, or that of a revision, with its secrets opened if that is asked for.
+/// The text of an environment, of the current revision or of another one. Its secrets are opened if `with_secrets` is
+/// set.
 ///
 /// # Errors
 /// As [`locate`]; [`EnvironmentError::NoRevision`].
@@ -212,19 +215,19 @@ pub async fn text(
     Ok(Text { revision, etag, text: text.into() })
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug)]
 pub struct Changed {
-    /// The current revision.
+    /// The number of the current revision.
     pub revision: u64,
-    /// What it is called in an `If-Match`.
+    /// Its entity tag, for `If-Match`.
     pub etag: String,
-    /// What is odd about it.
+    /// Its warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Writes the next revision of an environment: on the condition that the current one is still the one that `expected` names, if
-/// anything. The same text again is no new revision, also where its secrets have to be sealed again.
+/// Writes the next revision of an environment. If `expected` is given, it must be the entity tag of the current
+/// revision. The same text again creates no revision, even if it has to be sealed again to compare.
 ///
 /// # Errors
 /// As [`locate`]; [`EnvironmentError::Moved`], [`EnvironmentError::Definition`].
@@ -244,7 +247,7 @@ pub async fn update(
         if expected.is_some_and(|expected| expected != etag(id, revision)) {
             return Err(EnvironmentError::Moved(address.clone()).into());
         }
-        // Sealing the same text again would make another one.
+        // Sealed once, because sealing the same text again results in another text.
         let (text, diagnostics) = match &accepted_text {
             Some((of, text, diagnostics)) if *of == id => (text.clone(), diagnostics.clone()),
             _ => {
@@ -298,7 +301,7 @@ pub(super) async fn edit<T>(
     }
 }
 
-/// Says whether an environment may be removed, if anything is said.
+/// Sets whether an environment is protected from deletion; `None` changes nothing.
 ///
 /// # Errors
 /// As [`locate`].
@@ -315,7 +318,7 @@ pub async fn protect(
     .await
 }
 
-/// Deletes an environment, and frees its name. Until a sweep erases it, it can be undeleted.
+/// Deletes an environment, and frees its name. It can be undeleted until a sweep erases it.
 ///
 /// # Errors
 /// As [`locate`]; [`EnvironmentError::Protected`].
@@ -338,7 +341,8 @@ pub async fn delete(ctx: &Context, caller: &Caller, address: &EnvironmentAddress
     }
 }
 
-/// One page of the environments of an organization that can be undeleted, by project and name; with where the next begins.
+/// One page of an organization's environments that can be undeleted, by project and name, with the start of the next
+/// page.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -365,10 +369,11 @@ pub async fn list_deleted(
     Ok((removed, last.filter(|_| page.more)))
 }
 
-/// Undeletes the environment of this name that was deleted at this moment, which [`Deleted`] has in RFC 3339, or last.
+/// Undeletes an environment of this name: the one that was deleted at `deleted_at`, which is the time in [`Deleted`]
+/// in RFC 3339, or the last one.
 ///
 /// # Errors
-/// [`EnvironmentError::NoneDeleted`] where none can come back, [`EnvironmentError::Exists`] where the name is taken.
+/// [`EnvironmentError::NoneDeleted`] if there is none to undelete, [`EnvironmentError::Exists`] if the name is taken.
 pub async fn undelete(
     ctx: &Context,
     caller: &Caller,
@@ -406,16 +411,16 @@ pub struct Listed {
     pub head: EnvironmentHead,
 }
 
-/// An environment that was deleted.
+/// A deleted environment.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The environment as it was.
+    /// The environment before its deletion.
     pub listed: Listed,
     /// When it was deleted.
     pub at: Timestamp,
 }
 
-/// One page of the environments of an organization, by project and name; with where the next begins. One query.
+/// One page of an organization's environments, by project and name, with the start of the next page. One query.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -441,28 +446,29 @@ pub async fn list(
     Ok((listed, last.filter(|_| page.more)))
 }
 
-/// What of an environment becomes of its clone too.
+/// What a clone gets besides the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Preserve {
-    /// All its revisions, and not its text alone.
+    /// All revisions, instead of the current text alone.
     pub history: bool,
-    /// Its tags.
+    /// The tags of the environment.
     pub tags: bool,
-    /// The names of its revisions, with its history.
+    /// The tags of the revisions, if the clone gets all revisions.
     pub revision_tags: bool,
 }
 
-/// Revisions that a clone may have.
+/// Revisions of a clone, at most. An environment with more cannot be cloned with its history.
 const CLONED_REVISIONS_MAX: u64 = 1_000;
 
-/// A clone is there after so long, or never.
+/// How long a clone may take. Later, a sweep erases the revisions of a clone without a head.
 const CLONED_WITHIN: Duration = Duration::from_secs(3600);
 
-/// Makes an environment of another one of the organization: of a revision, the current one, or all of them. Secrets are sealed
-/// anew.
+/// Creates an environment from another one of the same organization, with one revision or all of them. Secrets are
+/// sealed again with the key of the clone.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`], [`EnvironmentError::HistoryOrRevision`], [`EnvironmentError::TooManyRevisions`].
+/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`],
+/// [`EnvironmentError::HistoryOrRevision`], [`EnvironmentError::TooManyRevisions`].
 pub async fn clone(
     ctx: &Context,
     caller: &Caller,
@@ -496,7 +502,7 @@ pub async fn clone(
         if preserve.revision_tags {
             head.revision_tags.clone_from(&from.revision_tags);
         }
-        // Nobody finds them before the head is there. If it never is, they go.
+        // The revisions are not visible before the head is written. If it never is, a sweep erases them.
         let due = Due::Environment { id, address: new.clone() };
         let write = due_write(ctx, &due, ctx.now().plus(CLONED_WITHIN));
         let _ = store::commit(ctx, vec![write]).await?;
@@ -531,7 +537,7 @@ async fn reseal(ctx: &Context, from: EnvironmentId, to: EnvironmentId, text: &st
     Ok(sealed)
 }
 
-/// Seals values for an environment, to be written into its text as `fn::secret: {ciphertext: …}`.
+/// Seals values for an environment. Clients write them into its text as `fn::secret: {ciphertext: …}`.
 ///
 /// # Errors
 /// As [`locate`].
@@ -552,7 +558,7 @@ pub async fn encrypt(
 /// Opens values that were sealed for an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`Error::Invalid`] for one that was not.
+/// As [`locate`]; [`Error::Invalid`] for a value that was not sealed for it.
 pub async fn decrypt(
     ctx: &Context,
     caller: &Caller,

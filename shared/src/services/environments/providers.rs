@@ -1,4 +1,4 @@
-//! The provider `pulumi-stacks`: outputs of stacks of the same organization.
+//! The provider `pulumi-stacks`, which returns outputs of stacks in the same organization.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,17 +19,18 @@ use crate::services::error::{AccessError, EnvironmentError, StackError};
 use crate::services::keys::data_keys;
 use crate::services::states::outputs;
 
-/// The most stacks whose outputs one environment may be made of.
+/// Stacks whose outputs one environment may use, at most.
 const STACKS_MAX: usize = 100;
 
-/// Stacks that are read at once.
+/// Stacks that are read at the same time.
 const READ_AT_ONCE: usize = 8;
 
-/// The outputs of stacks that one environment may be made of, in bytes of text, each as often as it is asked for: no value of an
-/// environment is longer.
+/// The outputs that one environment may use, in bytes of text. Outputs that are used twice count twice. No value of
+/// an environment may be longer.
 const OUTPUTS_BYTES_MAX: usize = 8 << 20;
 
-/// The stacks of this organization that a call asks for, by the names that it gives them; or what is wrong with the call.
+/// The stacks in this organization that a call requests, by the call's names for them, or the reason why the call is
+/// invalid.
 pub(super) fn stacks_of(
     org: &OrgName,
     call: &ProviderCall,
@@ -47,7 +48,8 @@ pub(super) fn stacks_of(
         let (project, stack) = match parts.as_slice() {
             [project, stack] => (project, stack),
             [named, project, stack] if *named == org.as_str() => (project, stack),
-            // Who opens it may be a member there, and who wrote it need not be.
+            // Refused because the user who opens the environment may be a member of the other organization while its
+            // author is not.
             [_, _, _] => {
                 return Err(format!(
                     "{stack} is of another organization, and an environment gets outputs of its own alone"
@@ -61,21 +63,21 @@ pub(super) fn stacks_of(
     Ok(stacks)
 }
 
-/// Outputs of a stack as JSON texts, by name; and which are secrets.
+/// The outputs of a stack by name: the JSON text, and whether it is a secret.
 type OutputTexts = BTreeMap<String, (String, bool)>;
 
-/// The outputs of the stacks that an environment asks for. Each stack is read once, however often it is named.
+/// The outputs of the stacks that an environment uses. Each stack is read once, even if it is named several times.
 #[derive(Default)]
 pub(super) struct StackOutputs {
     known: BTreeMap<StackAddress, Result<OutputTexts, String>>,
     /// Bytes of the outputs that were read.
     read_bytes: usize,
-    /// Bytes of what was returned.
+    /// Bytes of the outputs that were returned.
     bytes: usize,
 }
 
 impl StackOutputs {
-    /// Reads the stacks that are not known yet, some of them at once.
+    /// Reads the stacks that were not read yet, some of them at the same time.
     pub(super) async fn read(
         &mut self,
         ctx: &Context,
@@ -111,7 +113,7 @@ impl StackOutputs {
         Ok(())
     }
 
-    /// The outputs of these stacks, which were read.
+    /// Returns the outputs of stacks that were read before.
     pub(super) fn of(
         &mut self,
         stacks: BTreeMap<String, StackAddress>,
@@ -146,10 +148,11 @@ fn too_long() -> Error {
     EnvironmentError::OutputsTooLong { mebibytes_max: OUTPUTS_BYTES_MAX >> 20 }.into()
 }
 
-/// The outputs of a stack, its secrets opened.
+/// Reads the outputs of a stack, and opens their secrets.
 async fn outputs_of(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<OutputTexts, Error> {
     let (source, valued) = outputs::of_stack_within(ctx, caller, address, Some(OUTPUTS_BYTES_MAX)).await?;
-    let id = StackId::parse(&source.id).ok_or_else(|| Error::Broken("a stack's id is none".to_owned()))?;
+    let id =
+        StackId::parse(&source.id).ok_or_else(|| Error::Broken("a stack's id is not valid".to_owned()))?;
     let mut found = BTreeMap::new();
     for output in valued.unwrap_or_default() {
         let outputs::Valued { named, value } = output;
@@ -162,7 +165,7 @@ async fn outputs_of(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
     Ok(found)
 }
 
-/// A value with all secrets in it opened.
+/// Opens all secrets in a value.
 async fn opened(ctx: &Context, stack: StackId, text: &str) -> Result<String, Error> {
     let foreign = || Error::Environment(EnvironmentError::ForeignOutput);
     let mut value: Value = serde_json::from_str(text).map_err(|_| foreign())?;

@@ -1,4 +1,4 @@
-//! How deleted environments are erased: by sweeps, when they could be undeleted for long enough.
+//! How sweeps erase deleted environments, once the time for undeleting them is over.
 
 use super::lookup;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::services::store::due::{Next, Pages, Swept};
 use crate::services::updates::retention;
 use crate::services::{Error, store};
 
-/// Erases an environment that was deleted when its time has come: what opens its secrets first.
+/// Erases a deleted environment when it is due: first the keys that open its secrets.
 pub(crate) async fn erase_when_due(
     ctx: &Context,
     id: EnvironmentId,

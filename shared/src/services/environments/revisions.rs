@@ -10,24 +10,24 @@ use crate::services::error::EnvironmentError;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// The most revisions on one page.
+/// Revisions on one page of a list, at most.
 pub const LIST_PAGE: usize = 500;
 
-/// The longest reason, in bytes.
+/// The longest reason for a retraction, in bytes.
 const REASON_BYTES_MAX: usize = 1024;
 
 /// A revision in a list.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its number.
+    /// The number.
     pub number: u64,
-    /// Its record.
+    /// The record.
     pub record: EnvironmentRevision,
-    /// Its names.
+    /// The tags that lead to it.
     pub tags: Vec<String>,
 }
 
-/// A page of the revisions of an environment before one of them, the newest first. Two reads.
+/// One page of an environment's revisions, newest first, from the one below `before`. Two reads.
 ///
 /// # Errors
 /// As [`locate`].
@@ -39,7 +39,7 @@ pub async fn list(
     count: usize,
 ) -> Result<Vec<Listed>, Error> {
     let head = locate(ctx, caller, address).await?.value;
-    // The client asks for what is before 0 when it means all.
+    // The client sends 0 to request all.
     let before = before.filter(|before| *before > 0);
     let after = before.map(|before| EnvironmentRevision::key(head.id, before).sort.clone());
     let limit = count.clamp(1, LIST_PAGE);
@@ -55,11 +55,13 @@ pub async fn list(
     Ok(listed)
 }
 
-/// Says that a revision is not to be used any more, and what is in its place: the current one, unless another is named. The
-/// current one itself cannot be retracted. Said again, it changes nothing.
+/// Retracts a revision, and sets its replacement: the current one, unless another is named. The current revision
+/// cannot be retracted. Retracting a revision again changes nothing.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`], and what [`EnvironmentError`] says of a replacement.
+/// As [`locate`]; [`EnvironmentError::NoRevision`], [`EnvironmentError::RetractCurrent`],
+/// [`EnvironmentError::ReplacesItself`], [`EnvironmentError::ReplacementRetracted`],
+/// [`EnvironmentError::ReasonTooLong`].
 pub async fn retract(
     ctx: &Context,
     caller: &Caller,

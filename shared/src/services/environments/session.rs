@@ -1,7 +1,7 @@
 //! Opened environments.
 //!
-//! A caller that opens one gets the id of a session. A session keeps no values: it records which revisions were opened, and a look at
-//! it evaluates these again, so that no secret is stored that was not sealed before.
+//! A caller that opens one gets the id of a session. A session stores no values. It records which revisions were
+//! opened, and each read evaluates these again. So no secret is stored that was not sealed before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,16 +23,17 @@ use crate::services::error::EnvironmentError;
 use crate::services::keys::data_keys;
 use crate::services::{Error, store};
 
-/// The longest that a session lasts.
+/// The longest duration of a session.
 const SESSION_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The name in a session of the environment that was opened itself.
+/// The name, within a session, of the environment that the caller opened.
 const ROOT: &str = "";
 
-/// Opens an environment for this long.
+/// Opens an environment for `lasts`.
 ///
 /// # Errors
-/// [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`], [`EnvironmentError::Definition`].
+/// [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`], [`EnvironmentError::Definition`];
+/// [`EnvironmentError::Lasts`] for a duration that is zero or too long.
 pub async fn open(
     ctx: &Context,
     caller: &Caller,
@@ -51,10 +52,11 @@ pub async fn open(
     keep(ctx, caller, &address.org, Some(name), revisions, lasts, Vec::new()).await
 }
 
-/// Opens a text as if it were an environment, for this long. `overrides` replace what it imports.
+/// Opens a text as if it were an environment, for `lasts`. `overrides` replaces names of its imports.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, [`EnvironmentError::Definition`].
+/// `AccessError::NoOrg`, [`EnvironmentError::Definition`]; [`EnvironmentError::Lasts`] for a duration that is zero or
+/// too long.
 pub async fn open_text(
     ctx: &Context,
     caller: &Caller,
@@ -69,7 +71,7 @@ pub async fn open_text(
     let from = Imports::Current { overrides };
     let Evaluated { revisions, .. } =
         run(ctx, caller, org, root, from, Wanted::OPENED, |_| ()).await?.usable()?;
-    // It may hold a secret that is not sealed.
+    // Sealed, because the text may contain plaintext secrets.
     let owner = KeyOwner::Environment(EnvironmentId::anonymous(org));
     let sealed = data_keys::seal(ctx, owner, text.as_bytes().to_vec()).await?;
     keep(ctx, caller, org, None, revisions, lasts, sealed).await
@@ -96,10 +98,10 @@ async fn keep(
     Ok(id)
 }
 
-/// Evaluates an opened environment again, and returns what `make` makes of it.
+/// Evaluates an opened environment again, and returns the result of `make`.
 ///
 /// # Errors
-/// [`EnvironmentError::NoSession`]; [`EnvironmentError::Definition`] if it cannot be evaluated any more.
+/// [`EnvironmentError::NoSession`]; [`EnvironmentError::Definition`] if it can no longer be evaluated.
 pub async fn look<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -111,10 +113,10 @@ pub async fn look<T: Send + 'static>(
     look_with(ctx, caller, org, opened, session, None, make).await
 }
 
-/// The same for one value of it.
+/// As [`look`], for one value of the environment.
 ///
 /// # Errors
-/// Those of [`look`]; [`EnvironmentError::NoValue`] for a path that leads to nothing.
+/// As [`look`]; [`EnvironmentError::NoValue`] if the path does not lead to a value.
 pub async fn look_for<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
@@ -159,7 +161,7 @@ async fn look_with<T: Send + 'static>(
             let owner = KeyOwner::Environment(EnvironmentId::anonymous(org));
             let text = data_keys::open(ctx, owner, tail.to_vec()).await?;
             let text = String::from_utf8(text)
-                .map_err(|_| Error::Broken("the text of an opened environment is none".to_owned()))?;
+                .map_err(|_| Error::Broken("an opened text is not valid UTF-8".to_owned()))?;
             Root::anonymous(text)
         }
     };

@@ -1,4 +1,4 @@
-//! Tags: what people say of an environment, and what they call its revisions. All of them stand in its head.
+//! Tags of environments, and tags of their revisions. All of them are stored in the environment's head.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::services::caller::Caller;
 use crate::services::error::EnvironmentError;
 use crate::services::{Error, environments};
 
-/// Tags of each kind that an environment may have.
+/// Tags of each kind that an environment may have, at most.
 pub const TAGS_MAX: usize = 200;
 
 /// The longest value of a tag, in bytes.
@@ -58,7 +58,8 @@ fn check_value(value: &str) -> Result<(), Error> {
 /// Adds a tag to an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::TagExists`], [`EnvironmentError::TooManyTags`], [`EnvironmentError::TagTooLong`].
+/// As [`locate`]; [`EnvironmentError::TagExists`], [`EnvironmentError::TooManyTags`],
+/// [`EnvironmentError::TagTooLong`].
 pub async fn add(
     ctx: &Context,
     caller: &Caller,
@@ -78,10 +79,11 @@ pub async fn add(
     .await
 }
 
-/// Gives a tag another name and another value, as long as it has the value that it is said to have.
+/// Changes the name and the value of a tag, if it still has the expected value.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoTag`], [`EnvironmentError::TagExists`], [`EnvironmentError::Moved`].
+/// As [`locate`]; [`EnvironmentError::NoTag`], [`EnvironmentError::TagExists`], [`EnvironmentError::TagTooLong`],
+/// [`EnvironmentError::Moved`].
 pub async fn replace(
     ctx: &Context,
     caller: &Caller,
@@ -106,10 +108,10 @@ pub async fn replace(
     .await
 }
 
-/// Takes a tag away.
+/// Removes a tag.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoTag`].
 pub async fn remove(
     ctx: &Context,
     caller: &Caller,
@@ -119,10 +121,10 @@ pub async fn remove(
     environments::edit(ctx, caller, address, |head| take(&mut head.tags, address, name).map(drop)).await
 }
 
-/// A tag of an environment.
+/// Reads a tag of an environment.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoTag`].
 pub async fn get(
     ctx: &Context,
     caller: &Caller,
@@ -132,10 +134,11 @@ pub async fn get(
     find(&locate(ctx, caller, address).await?.value.tags, address, name)
 }
 
-/// Gives a revision a name: the current one, or that of a number.
+/// Adds a tag to a revision: to the current one, or to that with the number.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::TagExists`], [`EnvironmentError::TooManyTags`],
+/// [`EnvironmentError::NoRevision`].
 pub async fn add_to_revision(
     ctx: &Context,
     caller: &Caller,
@@ -154,10 +157,10 @@ pub async fn add_to_revision(
     .await
 }
 
-/// Gives a name to another revision.
+/// Moves a tag to another revision: to the current one, or to that with the number.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoTag`], [`EnvironmentError::NoRevision`].
 pub async fn move_to_revision(
     ctx: &Context,
     caller: &Caller,
@@ -175,10 +178,10 @@ pub async fn move_to_revision(
     .await
 }
 
-/// Takes a name from a revision.
+/// Removes a tag from its revision.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoTag`].
 pub async fn remove_from_revision(
     ctx: &Context,
     caller: &Caller,
@@ -189,10 +192,10 @@ pub async fn remove_from_revision(
         .await
 }
 
-/// The revision that has a name. That of the current one is `latest`.
+/// The revision that a tag leads to. The tag of the current revision is `latest`.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NoRevision`].
+/// As [`locate`]; [`EnvironmentError::NoTag`], [`EnvironmentError::NumberIsNotATag`].
 pub async fn of_revision(
     ctx: &Context,
     caller: &Caller,
@@ -207,7 +210,7 @@ pub async fn of_revision(
     }
 }
 
-/// What the current revision is called.
+/// The tag `latest`, which leads to the current revision.
 pub fn latest(head: &EnvironmentHead) -> RevisionTag {
     RevisionTag {
         revision: head.revision,
