@@ -202,13 +202,13 @@ async fn a_deployment_that_breaks_a_rule_must_be_marked() {
     orphan["parent"] = json!(stack.urn("nobody"));
     let mut state = crate::world::deployment(&[orphan]);
     replace_deployment(&store, id, &state.to_string(), 1).await;
-    Store::assert_one(&store.problems().await, "it does not say so");
+    Store::assert_one(&store.problems().await, "but it is not marked as damaged");
     state["deployment"]["metadata"] =
         json!({ "integrity_error": { "version": "3", "command": "x", "error": "a parent is missing" } });
     replace_deployment(&store, id, &state.to_string(), 1).await;
     assert_eq!(store.problems().await, [""; 0]);
     replace_deployment(&store, id, &state.to_string(), 2).await;
-    Store::assert_one(&store.problems().await, "another number of resources");
+    Store::assert_one(&store.problems().await, "its number of resources differs");
     replace_deployment(&store, id, "{}", 0).await;
     Store::assert_one(&store.problems().await, "version 2: the deployment in");
 }
@@ -233,12 +233,15 @@ async fn a_head_has_to_show_the_last_version() {
     let item = store.ledger.get(&StackHead::key(id)).await.unwrap().unwrap();
     let head = StackHead::decode(&item.value).unwrap();
     store.write(StackHead::key(id), StackHead { version: 5, ..head.clone() }.encode()).await;
-    Store::assert_one(&store.problems().await, "its head is at version 5, and the last is 4");
+    Store::assert_one(&store.problems().await, "its head is at version 5, but the last one is 4");
     let first = store.version(id, 1).await.snapshot;
     store.write(StackHead::key(id), StackHead { snapshot: Some(first), ..head.clone() }.encode()).await;
-    Store::assert_one(&store.problems().await, "does not show what version 4 does");
+    Store::assert_one(&store.problems().await, "its head differs from version 4");
     store.write(StackHead::key(id), StackHead { running: None, ..head.clone() }.encode()).await;
-    Store::assert_one(&store.problems().await, "its name says that an update holds it, and none does");
+    Store::assert_one(
+        &store.problems().await,
+        "its name is marked as held by an update, but no update holds it",
+    );
     let nobody = Some(UpdateId::new(store.app.context.ids.uuid()));
     store.write(StackHead::key(id), StackHead { running: nobody, ..head.clone() }.encode()).await;
     Store::assert_one(&store.problems().await, "has no record");
@@ -362,10 +365,13 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
     let graph = StateGraph::key(&org);
     Store::assert_one(
         &store.with(&graph, None).await,
-        "the edges of acme: what moves with each change of them is missing",
+        "the edges of acme: the item that counts them is missing",
     );
     let other = StateGraph { edge_count: 7 }.encode();
-    Store::assert_one(&store.with(&graph, Some(other)).await, "there are 3, and 7 are counted");
+    Store::assert_one(
+        &store.with(&graph, Some(other)).await,
+        "there are 3, but the item that counts them has 7",
+    );
     Store::assert_one(
         &store.with(&graph, Some(Bytes::from_static(b"\x01"))).await,
         "a graph of states record is damaged",
@@ -380,7 +386,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
         }
     }
     let (key, id, record) = edge.unwrap();
-    Store::assert_one(&store.with(&key, None).await, "there are 2, and 3 are counted");
+    Store::assert_one(&store.with(&key, None).await, "there are 2, but the item that counts them has 3");
     Store::assert_one(
         &store.with(&key, Some(Bytes::from_static(b"\x01"))).await,
         "edge between states record is damaged",
@@ -388,12 +394,12 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
     let no_json = record.encode_with(b"{");
     Store::assert_one(
         &store.with(&key, Some(no_json)).await,
-        &format!("edge {id}: its mock value is no JSON"),
+        &format!("edge {id}: its mock value is not JSON"),
     );
     let with = |ends: Ends| StateEdge { ends, ..record.clone() }.encode();
     // The key is made of the ends, so it must match them.
     let renamed = Ends { input: InputName::parse("other").unwrap(), ..record.ends.clone() };
-    let words = format!("edge {id}: what it connects is that of edge {}", renamed.id());
+    let words = format!("edge {id}: by what it connects, its id should be {}", renamed.id());
     Store::assert_one(&store.with(&key, Some(with(renamed))).await, &words);
 
     // Another edge in its place, with a key of its own.
@@ -413,7 +419,7 @@ async fn check_covers_edges_and_the_item_that_moves_with_them() {
     Store::assert_one(&cycle, "these states are in a cycle, or behind one: ");
     assert!(cycle[0].contains(&db.to_string()) && cycle[0].contains(&web.to_string()), "{cycle:?}");
     let twice = Ends { consumer: web, input: InputName::parse("db_o").unwrap(), ..record.ends.clone() };
-    Store::assert_one(&replaced(twice).await, "db_o too");
+    Store::assert_one(&replaced(twice).await, "its consumer also uses the input db_o for edge");
 
     let stranger = store.app.other_user("mallory", "evil").await;
     let theirs = store.app.post("/api/orgs/evil/tfstates", &json!({ "project": "theirs" })).token(&stranger);
@@ -451,7 +457,7 @@ async fn lists_of_states_agree_with_their_heads() {
     ] {
         Store::assert_one(
             &store.with(&name, Some(other.encode())).await,
-            "the name of a state, acme/net/default, says something else than its head",
+            "the name of a state, acme/net/default, differs from its head",
         );
     }
     let elsewhere = StateEntry::key(&StateAddress::parse(ORG, "other", None).unwrap());
@@ -468,7 +474,7 @@ async fn lists_of_states_agree_with_their_heads() {
     let other = DeletedState { entry: StateEntry { bytes: 7, ..record.entry.clone() }, ..record.clone() };
     Store::assert_one(
         &store.with(&removed, Some(other.encode())).await,
-        "the removed state, acme/gone/default, says something else",
+        "the deleted state, acme/gone/default, differs from its head",
     );
     // An existing state is not deleted.
     let other = DeletedState { entry: entry.clone(), ..record };
@@ -498,7 +504,10 @@ async fn lists_of_states_agree_with_their_heads() {
     let head_key = StateHead::key(net);
     let head: StateHead = store.read(&head_key).await;
     let unaware = StateHead { has_schemas: false, ..head };
-    Store::assert_one(&store.with(&head_key, Some(unaware.encode())).await, "its head knows of no schemas");
+    Store::assert_one(
+        &store.with(&head_key, Some(unaware.encode())).await,
+        "its head says that it has no schemas",
+    );
     let lock = StateLock::key(net);
     Store::assert_one(
         &store.with(&lock, Some(Bytes::from_static(b"\x01"))).await,

@@ -1,15 +1,15 @@
-//! A backup of a store as it was at one moment, among blobs: those of a bucket, or of a folder.
+//! A backup of a store as of one moment, as blobs in a bucket or a folder.
 //!
 //! | key | content |
 //! | --- | --- |
-//! | `backup.json` | says which parts are the last finished backup, and when that was; written last |
+//! | `backup.json` | names the parts of the last finished backup and its time; written last |
 //! | `items/ID/NUMBER` | a part of the items: the gzip of a JSON object a line |
 //! | `blobs/KEY` | a blob of the store, under its key there |
 //! | `runs/ID` | a backup that was begun and is not finished |
 //!
-//! The items are those of a store that does not move: a table that was brought back as it was at the moment. Its blobs are
-//! taken from the bucket that goes on being used, where they are for weeks after what named them, and never change. So the
-//! next backup copies the blobs that are new. Until its `backup.json` is there the one before is good.
+//! The items come from a copy of the table that AWS brought to that moment, and that nothing changes. The blobs come
+//! from the bucket in use. They never change, and stay for weeks after no item names them. So the next backup copies
+//! new blobs only. Until its `backup.json` is written, the backup before it is valid.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
@@ -35,30 +35,30 @@ use crate::services::store::compression::{gunzip, gzip};
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// The format of `backup.json`. The one before is of backups of folders, which have the same name for it.
+/// The format of `backup.json`. Format 1 is that of folder backups, whose file has the same name.
 const FORMAT: u32 = 2;
 
-/// A part of the items is put when it is as long as this, before it is compressed.
+/// The size of a part of the items, in bytes before compression: a part is stored once it has this many.
 const PART_BYTES: usize = 8 << 20;
 
-/// What is left of a backup that was begun longer ago than this, and is not finished, goes.
+/// How long the files of an unfinished backup are kept after it began.
 const RUNS_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// What a backup that was made says of itself.
+/// The description of a finished backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     format: u32,
-    /// The moment, in RFC 3339.
+    /// The moment of the backup, in RFC 3339.
     pub at: String,
-    /// The master key that its data keys are under: what it was called when the backup was made.
+    /// The name of the master key that wraps the data keys in the backup, as of then.
     pub master_key: String,
-    /// How many items there are.
+    /// The number of items.
     pub items: u64,
-    /// The id of the key that signs the update tokens of the store, which tells stores apart.
+    /// The id of the key that signs the store's update tokens, which identifies the store.
     source: String,
     /// The parts, each with the hex SHA-256 of its bytes.
     parts: Vec<(String, String)>,
-    /// The items about signing keys, which are looked up by their keys.
+    /// The items of signing keys, which a copy looks up by key.
     signing_keys: Vec<Line>,
 }
 
@@ -69,16 +69,16 @@ impl Made {
         self.parts.iter().filter_map(parsed).collect()
     }
 
-    /// The items that a copy looks up by their keys.
+    /// The items that a copy looks up by key.
     ///
     /// # Errors
-    /// [`Error::Broken`] for what is not an item.
+    /// [`Error::Broken`] if one is not an item.
     pub fn looked_up(&self) -> Result<Vec<Item>, Error> {
         self.signing_keys.iter().map(Line::item).collect()
     }
 }
 
-/// An item in a part.
+/// An item as a line of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Line {
     partition: String,
@@ -112,65 +112,66 @@ impl Line {
     }
 }
 
-/// The items of a part, from its bytes.
+/// Parses the items of a part.
 ///
 /// # Errors
-/// For what is not a part.
+/// If the bytes are not a part.
 pub fn items_of_part(part: &[u8]) -> Result<Vec<Item>, BoxError> {
     let text = gunzip(part)?;
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| Ok(serde_json::from_slice::<Line>(line)?.item()?)).collect()
 }
 
-/// Where a backup is kept.
+/// The place where backups are stored.
 #[derive(Clone, Copy)]
 pub struct Shelf<'a> {
-    /// Its blobs; nothing else of it is asked.
+    /// The context of the place. Only its blobs are used.
     pub ctx: &'a Context,
-    /// The keys of these.
+    /// Lists the keys of the blobs.
     pub inventory: &'a dyn Inventory,
 }
 
-/// What a backup is made of.
+/// The input of a backup.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The store as it was at the moment, which nothing changes.
+    /// The store as of the moment, which nothing changes.
     pub moment: Source<'a>,
-    /// The store as it goes on.
+    /// The store in use.
     pub live: &'a Context,
-    /// When the moment was.
+    /// The moment.
     pub at: Timestamp,
-    /// What the master key is called that the data keys are under in the backup.
+    /// The name of the master key that wraps the data keys in the backup.
     pub master_key: &'a str,
-    /// That key, where it is not the store's own.
+    /// That key, if it is not the store's own.
     pub wrap: Option<&'a dyn Wrap>,
-    /// Whether to read what the backup has already, and compare it.
+    /// Whether to read and compare the blobs that are already in the backup.
     pub verify: bool,
 }
 
-/// What a backup did.
+/// The result of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackedUp {
-    /// Items.
+    /// The number of items.
     pub items: u64,
-    /// Blobs that they name.
+    /// The number of blobs that the items name.
     pub blobs: u64,
-    /// Those that were copied now.
+    /// The blobs that this run copied.
     pub blobs_copied: u64,
-    /// The bytes of these.
+    /// The bytes of these blobs.
     pub bytes_copied: u64,
     /// Blobs that an item names and the store does not have.
     pub missing: BTreeSet<BlobKey>,
-    /// Blobs whose bytes are not those that the item says. They are copied as they are.
+    /// Blobs whose hash differs from the one in their item. They are copied as they are.
     pub damaged: BTreeSet<BlobKey>,
-    /// Items that do not read back, or whose key does not open. They are copied as they are.
+    /// Items that cannot be decoded, or whose key cannot be unwrapped. They are copied as they are.
     pub unreadable: BTreeSet<ItemKey>,
 }
 
-/// The last finished backup that is kept there, if there is one of this format.
+/// The last finished backup in this place, if it has this format.
 ///
 /// # Errors
-/// [`Error::Broken`] where it does not read back; those of the ports.
+/// [`Error::Broken`] if it cannot be read, [`MaintenanceError::BackupFormat`] if a newer program wrote it; those of
+/// the ports.
 pub async fn last(shelf: &Context) -> Result<Option<Made>, Error> {
     #[derive(Deserialize)]
     struct Format {
@@ -185,8 +186,8 @@ pub async fn last(shelf: &Context) -> Result<Option<Made>, Error> {
     }
 }
 
-/// What does not fit together in the store of the moment, and does in the one that goes on: DynamoDB brings each item back
-/// as it was within a second of the moment, and not all of them as of the same instant. Empty for a moment that is good.
+/// The problems of the store as of the moment that the store in use does not have. DynamoDB brings back each item as
+/// of within a second of the moment, but not all items as of the same instant. Empty if the moment is consistent.
 ///
 /// # Errors
 /// Those of the ports.
@@ -199,10 +200,10 @@ pub async fn torn(moment: Source<'_>, live: Source<'_>) -> Result<Vec<String>, E
     Ok(found)
 }
 
-/// Makes a backup. One that was broken off leaves the last finished one as it was.
+/// Makes a backup. If it is interrupted, the last finished one stays valid.
 ///
 /// # Errors
-/// [`MaintenanceError`] for a place that holds something else, or a store that nothing has used; those of the ports.
+/// [`MaintenanceError`] if the place stores anything else, or if the store was never used; those of the ports.
 pub async fn back_up(
     wanted: Wanted<'_>,
     shelf: Shelf<'_>,
@@ -235,7 +236,7 @@ pub async fn back_up(
     Ok(done)
 }
 
-/// Refuses what a backup would refuse: what is asked before the work that comes first.
+/// Refuses what [`back_up`] would refuse. Call it before expensive preparations.
 ///
 /// # Errors
 /// As [`back_up`].
@@ -252,7 +253,7 @@ async fn source_of(ctx: &Context) -> Result<String, Error> {
     }
 }
 
-/// A backup that is being made.
+/// The record of an unfinished backup.
 #[derive(Serialize, Deserialize)]
 struct Run {
     begun: Timestamp,
@@ -263,24 +264,24 @@ fn key(text: &str) -> Result<BlobKey, Error> {
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
-    Error::Broken(format!("what a backup says of itself: {error}"))
+    Error::Broken(format!("cannot encode a backup: {error}"))
 }
 
-/// The key that a blob of the store has in a backup.
+/// The key of a store's blob within a backup.
 fn kept(blob: &BlobKey) -> Result<BlobKey, Error> {
     key(&format!("{KEPT}{blob}"))
 }
 
-/// What stands before the keys of the store's blobs.
+/// The prefix of the store's blobs in a backup.
 pub const KEPT: &str = "blobs/";
 
-/// Refuses a place that holds anything but backups of this store; gives the keys of all that is there.
+/// Refuses a place that stores anything but backups of this store. Returns the keys of all blobs there.
 async fn refuse_other(ctx: &Context, source: &str, shelf: Shelf<'_>) -> Result<BTreeSet<BlobKey>, Error> {
     let there = store::inventory_blobs(shelf.ctx, shelf.inventory).await?;
     match last(shelf.ctx).await? {
         Some(last) if last.source == source => return Ok(there),
         Some(last) => {
-            // The signing key may have been rotated since.
+            // The signing key may have been rotated since that backup.
             if store::get(ctx, &VerifyingKeyRecord::key(&last.source)).await?.is_some() {
                 return Ok(there);
             }
@@ -323,7 +324,7 @@ impl Writing<'_> {
     }
 }
 
-/// What the items told.
+/// What a backup collects while it reads the items.
 struct Found {
     named: BTreeMap<BlobKey, Option<String>>,
     signing_keys: Vec<Line>,
@@ -351,7 +352,8 @@ async fn items(
             break;
         }
     }
-    // A key is made before anything is sealed under it, and is good without that: so it may be younger than the moment.
+    // A data key is created before anything is sealed under it, and an unused key does no harm. So a key that did not
+    // exist at the moment is taken from the store in use.
     for owner in owners.without_keys() {
         for item in store::query_all(wanted.live, WrappedDataKey::of_owner(owner), usize::MAX).await? {
             add(wanted, writing, item, &mut found, done).await?;
@@ -395,14 +397,14 @@ async fn add(
     Ok(())
 }
 
-/// The item's value with its key under another master key.
+/// The value of an item, with its key wrapped by another master key.
 async fn wrapped_by(ctx: &Context, wrap: &dyn Wrap, wrapped: Result<Wrapped, Error>) -> Result<Bytes, Error> {
     let wrapped = wrapped?;
     let key = wrapped.open(ctx).await?;
     Ok(wrapped.under(&store::wrap_key(ctx, wrap, &key, &wrapped.context).await?))
 }
 
-/// Who may have data keys, and who has.
+/// The possible owners of data keys, and those that have one.
 #[derive(Default)]
 struct Owners {
     all: HashSet<KeyOwner>,
@@ -440,7 +442,7 @@ async fn blobs(
         Ok::<_, Error>((key, sha256, copied))
     });
     let mut copies = stream::iter(copies).buffer_unordered(BLOBS_AT_ONCE);
-    let mut looked_at = 0;
+    let mut handled = 0;
     while let Some((key, sha256, copied)) = copies.try_next().await? {
         match copied {
             OfBlob::Kept => {}
@@ -451,17 +453,17 @@ async fn blobs(
                     done.damaged.insert(key.clone());
                 }
             }
-            // Of one that is only to go nobody says that it is there.
+            // Only an item about its deletion names this blob, so it may be gone.
             OfBlob::Missing if sha256.is_none() => {}
             OfBlob::Missing => drop(done.missing.insert(key.clone())),
         }
-        looked_at += 1;
-        progress(Progress::Blobs(looked_at, done.blobs));
+        handled += 1;
+        progress(Progress::Blobs(handled, done.blobs));
     }
     Ok(())
 }
 
-/// What became of one blob.
+/// The result for one blob.
 enum OfBlob {
     Kept,
     Copied { bytes: u64, is_damaged: bool },
@@ -495,8 +497,8 @@ async fn one_blob(
     Ok(OfBlob::Copied { bytes: length, is_damaged })
 }
 
-/// Removes the items of backups that were replaced, and those of backups that were broken off long ago. `there` is what was
-/// there when this backup began: what another one has brought since is not looked at.
+/// Deletes the items of replaced backups, and those of backups that were interrupted more than [`RUNS_FOR`] ago.
+/// `there` has the keys from before this backup began, so that files of a backup that began later stay.
 async fn tidy(shelf: &Context, there: &BTreeSet<BlobKey>) -> Result<(), Error> {
     let mut young = HashSet::new();
     for run in there {

@@ -1,6 +1,6 @@
-//! Whether all that is stored reads back as what it should be: an operator's look at everything.
+//! Checks that everything in a store can be read and is consistent, for the operator.
 //!
-//! Nothing is changed. A server may be running: what moves while it is looked at is looked at again.
+//! The check changes nothing. A server may be running: what changes during its check is checked again.
 
 use std::collections::BTreeSet;
 
@@ -26,23 +26,23 @@ use crate::services::updates::publish;
 use crate::services::work::in_background;
 use crate::services::{Error, store, updates};
 
-/// A stack that moves is looked at so often before what was found counts.
-const LOOKS_MAX: usize = 3;
+/// Checks of a stack that keeps changing, before the problems found are reported.
+const ATTEMPTS_MAX: usize = 3;
 
-/// What was found of one stack.
+/// The result of checking one stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StackReport {
-    /// Its address, if its head can be read.
+    /// The address, if the head can be read.
     pub address: Option<StackAddress>,
-    /// Whether it was removed, and can be brought back.
+    /// Whether it was deleted, and can be undeleted.
     pub is_removed: bool,
-    /// Versions that were looked at.
+    /// The number of versions that were checked.
     pub versions: u64,
-    /// What is wrong, in words.
+    /// The problems, as text.
     pub problems: Vec<String>,
 }
 
-/// The ids of all stacks, those that were removed among them.
+/// The ids of all stacks, including deleted ones.
 ///
 /// # Errors
 /// Those of the ports.
@@ -51,25 +51,25 @@ pub async fn stacks(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet
     Ok(ids.await?.into_iter().collect())
 }
 
-/// Looks at one stack: its head, every version that is kept with its blob and its deployment, its outputs, its data keys,
-/// and the log of the update that runs.
+/// Checks one stack: its head, every stored version with its blob and deployment, its outputs, its data keys, and the
+/// log of a running update.
 ///
 /// # Errors
-/// Those of the ports. What is wrong with the stack is in the report.
+/// Those of the ports. Problems of the stack are in the report.
 pub async fn stack(ctx: &Context, id: StackId) -> Result<StackReport, Error> {
     stack_to(ctx, id, Depth::Blobs).await
 }
 
 async fn stack_to(ctx: &Context, id: StackId, depth: Depth) -> Result<StackReport, Error> {
     let key = StackHead::key(id);
-    let mut looks = 0;
+    let mut attempts = 0;
     loop {
-        looks += 1;
+        attempts += 1;
         let before = store::get(ctx, &key).await?;
         let report = check_one(ctx, id, before.as_ref(), depth).await?;
         let after = store::get(ctx, &key).await?;
         let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
-        if report.problems.is_empty() || is_same || looks == LOOKS_MAX {
+        if report.problems.is_empty() || is_same || attempts == ATTEMPTS_MAX {
             return Ok(report);
         }
     }
@@ -99,7 +99,7 @@ async fn check_one(
         None => store::get(ctx, &StackEntry::key(&head.address)).await?,
         Some(_) => match store::get(ctx, &DeletedStack::key(&head.address, id)).await? {
             Some(removed) => Some(removed),
-            // It is being erased, or was removed when nothing could come back: there is nothing that has to be whole.
+            // It is being erased, or was deleted before stacks could be undeleted: nothing of it must be complete.
             None => return Ok(report),
         },
     };
@@ -128,10 +128,10 @@ async fn check_one(
         Err(words) => report.problems.push(format!("its outputs: {words}")),
     }
     report.problems.extend(data_keys::key_problems(ctx, id.into()).await?);
-    // A program that did not know the mark may have begun the update, so a missing one is no fault.
+    // A program that does not know the mark may have begun the update, so a missing mark is not a problem.
     let is_marked = name.filter(|_| head.deleted.is_none()).map(|name| StackEntry::decode(&name.value));
     if head.running.is_none() && matches!(is_marked, Some(Ok(StackEntry { is_updating: true, .. }))) {
-        report.problems.push("its name says that an update holds it, and none does".to_owned());
+        report.problems.push("its name is marked as held by an update, but no update holds it".to_owned());
     }
     if let Some(running) = head.running {
         let update = store::get(ctx, &Update::key(running)).await?;
@@ -146,7 +146,7 @@ async fn check_one(
                     }
                 }
                 Status::NotStarted | Status::Ended { .. } => {
-                    report.problems.push(format!("the update {running} holds it, and does not run"));
+                    report.problems.push(format!("the update {running} holds it but does not run"));
                 }
             },
         }
@@ -176,7 +176,7 @@ async fn check_versions(
                     continue;
                 }
             };
-            // The oldest go first, so only the first that is there may have none before it.
+            // The oldest versions are deleted first, so only the first one left may lack its predecessor.
             if let Some((before, _)) = &last
                 && before + 1 != number
             {
@@ -191,7 +191,9 @@ async fn check_versions(
                 }
             };
             if version.version != number {
-                report.problems.push(format!("version {number} says that it is {}", version.version));
+                report
+                    .problems
+                    .push(format!("the record of version {number} has the number {}", version.version));
             }
             if depth == Depth::Blobs && seen.insert(version.snapshot.blob.clone()) {
                 let deployment = check_deployment(ctx, &version.snapshot).await;
@@ -207,14 +209,16 @@ async fn check_versions(
     }
     let (number, snapshot) = last.map_or((0, None), |(number, snapshot)| (number, snapshot));
     if head.version != number {
-        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+        report
+            .problems
+            .push(format!("its head is at version {}, but the last one is {number}", head.version));
     } else if head.snapshot != snapshot {
-        report.problems.push(format!("its head does not show what version {number} does"));
+        report.problems.push(format!("its head differs from version {number}"));
     }
     Ok(())
 }
 
-/// Whether a deployment is what was published, and whole.
+/// Checks that a deployment is the published one, and is complete.
 async fn check_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Marked {
@@ -234,21 +238,21 @@ async fn check_deployment(ctx: &Context, snapshot: &Snapshot) -> Result<(), Erro
         let broken = |words: String| Error::Broken(format!("the deployment in {}: {words}", expected.blob));
         let text = gunzip(&gzip)?;
         if (gzip.len() as u64, text.len() as u64) != (expected.bytes_gzip, expected.bytes_text) {
-            return Err(broken("it has another length than its item says".to_owned()));
+            return Err(broken("its length differs from the one in its item".to_owned()));
         }
         let inspection = deployment::inspect(&text).map_err(|error| broken(error.to_string()))?;
         if inspection.resource_count as u64 != expected.resource_count {
-            return Err(broken("it has another number of resources than its item says".to_owned()));
+            return Err(broken("its number of resources differs from the one in its item".to_owned()));
         }
         let Some(rule) = inspection.integrity_error else { return Ok(()) };
         let marked: Marked = serde_json::from_slice(&text).map_err(|error| broken(error.to_string()))?;
         let mark = marked.deployment.and_then(|deployment| deployment.metadata?.integrity_error);
-        if mark.is_some() { Ok(()) } else { Err(broken(format!("{rule}, and it does not say so"))) }
+        if mark.is_some() { Ok(()) } else { Err(broken(format!("{rule}, but it is not marked as damaged"))) }
     })
     .await
 }
 
-/// Tells what is wrong with what is stored from a store that does not answer.
+/// Separates problems of the stored data from a store that does not answer.
 fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     match result {
         Ok(value) => Ok(Ok(value)),
@@ -258,11 +262,11 @@ fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     }
 }
 
-/// Looks whether all items fit together: each stack, each state, and what belongs to neither. Blobs are not read, but those of
-/// updates that run.
+/// Checks all items: each stack, each state, and what belongs to neither. Reads no blobs except those of running
+/// updates.
 ///
 /// # Errors
-/// Those of the ports. What is wrong is in the answer.
+/// Those of the ports. Problems are in the result.
 pub async fn items(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
     let mut problems = store(ctx, inventory).await?;
     for id in stacks(ctx, inventory).await? {
@@ -276,11 +280,11 @@ pub async fn items(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
     Ok(problems)
 }
 
-/// Looks at what belongs to no stack and to no state: names that lead nowhere, edges between states, label policies, the key that
-/// signs update tokens, what is due.
+/// Checks what belongs to no stack and no state: names that lead nowhere, edges between states, label policies, the
+/// key that signs update tokens, and due items.
 ///
 /// # Errors
-/// Those of the ports. What is wrong is in the answer, in words.
+/// Those of the ports. Problems are in the result, as text.
 pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<String>, Error> {
     let mut problems = Vec::new();
     let mut with_edges: BTreeSet<OrgName> = BTreeSet::new();
@@ -320,15 +324,15 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
     Ok(problems)
 }
 
-/// What an item of an organization tells.
+/// The result of checking one item of an organization.
 enum OfOrg {
-    /// What is wrong with it.
+    /// The problems of the item.
     Wrong(Vec<String>),
-    /// That there are edges between states, which are looked at together.
+    /// The organization has edges between states, which are checked together.
     Edges(OrgName),
 }
 
-/// What is wrong with the name of a stack.
+/// The problem with the name of a stack, if it has one.
 async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<String>, Error> {
     let Ok((project, stack)) = StackEntry::name_in(&item.key) else { return Ok(None) };
     let address = StackAddress { org: org.clone(), project, stack };
@@ -337,7 +341,7 @@ async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<
         Err(error) => return Ok(Some(format!("the name {address}: {error}"))),
     };
     let head = found(store::read(ctx, &StackHead::key(name.id)).await)?;
-    // One that cannot be read is told with its stack.
+    // The report of the stack includes a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     let is_it = head.is_some_and(|head| head.value.address == address && head.value.deleted.is_none());
     if is_it || store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision) {
@@ -346,7 +350,7 @@ async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<
     Ok(Some(format!("the name {address} leads to no stack of that name")))
 }
 
-/// Asks about each item whose partition begins so, and collects what is answered.
+/// Calls `ask` for each item whose partition has the prefix, and collects the answers.
 async fn walk<T>(
     ctx: &Context,
     inventory: &dyn Inventory,
@@ -366,22 +370,23 @@ async fn walk<T>(
     }
 }
 
-/// What no item names.
+/// The blobs that no item names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
     /// The blobs, in the order of their keys.
     pub blobs: Vec<BlobKey>,
-    /// Items that do not read back, in words: a blob that one of them names is among those.
+    /// Items that cannot be read, as text. A blob that only such an item names is listed as an orphan.
     pub problems: Vec<String>,
 }
 
-/// The blobs that no item names: what is left of requests that came to nothing. An update that is just being published may
-/// be about to name one.
+/// Finds the blobs that no item names, which failed requests left behind. A running update may be about to name one
+/// when it is published.
 ///
 /// # Errors
 /// Those of the ports.
 pub async fn orphans(ctx: &Context, inventory: &dyn Inventory) -> Result<Orphans, Error> {
-    // The blobs first: one that is named later is not among them, or is found named.
+    // The blobs first: a blob that is stored later is not in this list, and one that is named later is found as
+    // named.
     let mut blobs = store::inventory_blobs(ctx, inventory).await?;
     let named = walk(ctx, inventory, "", async |item| {
         Ok(Some(named_blobs(item).map_err(|error| format!("{:?}: {error}", item.key))))

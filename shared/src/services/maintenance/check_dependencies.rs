@@ -1,4 +1,4 @@
-//! Whether the edges between Terraform states read back as what they should be: see [`super::check`].
+//! Checks the edges between Terraform states: see [`super::check`].
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -15,22 +15,22 @@ use crate::ports::Item;
 use crate::services::states::dependencies::Edge;
 use crate::services::{Error, store};
 
-/// Looks at all edges of an organization, and at what moves with each change of them. A graph that moves meanwhile is looked at
-/// again.
+/// Checks all edges of an organization, and the item that counts them and moves with each change. A graph that
+/// changes meanwhile is checked again.
 ///
 /// # Errors
-/// Those of the ports. What is wrong with the edges is in the answer, in words.
+/// Those of the ports. Problems of the edges are in the result, as text.
 pub(super) async fn graph(ctx: &Context, org: &OrgName) -> Result<Vec<String>, Error> {
-    const LOOKS_MAX: usize = 3;
+    const ATTEMPTS_MAX: usize = 3;
     let key = StateGraph::key(org);
-    let mut looks = 0;
+    let mut attempts = 0;
     loop {
-        looks += 1;
+        attempts += 1;
         let before = store::get(ctx, &key).await?;
         let problems = check_one(ctx, org, before.as_ref()).await?;
         let after = store::get(ctx, &key).await?;
         let is_same = before.map(|item| item.revision) == after.map(|item| item.revision);
-        if problems.is_empty() || is_same || looks == LOOKS_MAX {
+        if problems.is_empty() || is_same || attempts == ATTEMPTS_MAX {
             return Ok(problems
                 .into_iter()
                 .map(|problem| format!("the edges of {org}: {problem}"))
@@ -48,11 +48,15 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
     match graph.map(Stored::<StateGraph>::read).transpose() {
         Ok(Some(graph)) if graph.value.edge_count == items.len() as u64 => {}
         Ok(Some(graph)) => {
-            problems.push(format!("there are {}, and {} are counted", items.len(), graph.value.edge_count));
+            problems.push(format!(
+                "there are {}, but the item that counts them has {}",
+                items.len(),
+                graph.value.edge_count
+            ));
         }
         Ok(None) if items.is_empty() => {}
-        Ok(None) => problems.push("what moves with each change of them is missing".to_owned()),
-        Err(error) => problems.push(format!("what moves with each change of them: {error}")),
+        Ok(None) => problems.push("the item that counts them is missing".to_owned()),
+        Err(error) => problems.push(format!("the item that counts them: {error}")),
     }
     let mut heads = HashMap::new();
     let mut inputs = HashMap::new();
@@ -67,10 +71,10 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
         };
         let mut wrong = |words: String| problems.push(format!("edge {}: {words}", edge.id));
         if edge.ends.id() != edge.id {
-            wrong(format!("what it connects is that of edge {}", edge.ends.id()));
+            wrong(format!("by what it connects, its id should be {}", edge.ends.id()));
         }
         if edge.mock.as_ref().is_some_and(|mock| serde_json::from_str::<IgnoredAny>(mock).is_err()) {
-            wrong("its mock value is no JSON".to_owned());
+            wrong("its mock value is not JSON".to_owned());
         }
         for (what, id) in [("producer", edge.ends.producer), ("consumer", edge.ends.consumer)] {
             let head = match heads.entry(id) {
@@ -78,7 +82,7 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
                 Entry::Vacant(new) => new.insert(head_of(ctx, id).await?),
             };
             match head {
-                // One that cannot be read is told with its state.
+                // The report of the state includes a head that cannot be read.
                 Err(_) => {}
                 Ok(None) => wrong(format!("there is no state {id}, its {what}")),
                 Ok(Some(of)) if of != org => wrong(format!("its {what} {id} is a state of {of}")),
@@ -87,7 +91,7 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
         }
         let input = (edge.ends.consumer, edge.ends.input.clone());
         if let Some(other) = inputs.insert(input, edge.id) {
-            wrong(format!("its consumer calls the output of edge {other} {} too", edge.ends.input));
+            wrong(format!("its consumer also uses the input {} for edge {other}", edge.ends.input));
         }
         leads.push((edge.ends.producer, edge.ends.consumer));
     }
@@ -100,7 +104,7 @@ async fn check_one(ctx: &Context, org: &OrgName, graph: Option<&Item>) -> Result
     Ok(problems)
 }
 
-/// The organization of a state; nothing where there is no such state.
+/// The organization of a state; `None` if the state does not exist.
 async fn head_of(ctx: &Context, id: StateId) -> Result<Result<Option<OrgName>, String>, Error> {
     let head = found(store::read(ctx, &StateHead::key(id)).await)?;
     Ok(head.map(|head| head.map(|head| head.value.address.org)))

@@ -1,4 +1,4 @@
-//! Whether all that is stored of environments reads back as what it should be: see [`super::check`].
+//! Checks the stored data of environments: see [`super::check`].
 
 use super::check_states::found;
 use crate::context::Context;
@@ -10,8 +10,9 @@ use crate::services::environments::lookup::read;
 use crate::services::keys::data_keys;
 use crate::services::{Error, environments};
 
-/// Looks at the environment that an item of an organization is the head of, removed or not: at every revision, with its secrets,
-/// and at its data keys. What is wrong, in words. Revisions are only added, so that a server may be running.
+/// Checks the environment, deleted or not, whose head is this item of an organization: every revision with its
+/// secrets, and the data keys. Returns the problems as text. A server may be running, because revisions are only
+/// added.
 ///
 /// # Errors
 /// Those of the ports.

@@ -1,4 +1,4 @@
-//! Whether all that is stored of Terraform states reads back as what it should be: see [`super::check`].
+//! Checks the stored data of Terraform states: see [`super::check`].
 
 use std::collections::BTreeSet;
 
@@ -13,29 +13,29 @@ use crate::ports::{Inventory, Item, Order};
 use crate::services::keys::data_keys;
 use crate::services::{Error, states, store};
 
-/// How closely is looked.
+/// How thorough a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Whether the items fit together.
+    /// Checks that the items are consistent.
     Items,
-    /// That, and whether every blob that is kept is what its item says.
+    /// Also checks that every stored blob matches its item.
     Blobs,
 }
 
-/// What was found of one state.
+/// The result of checking one state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateReport {
-    /// Its address, if its head can be read.
+    /// The address, if the head can be read.
     pub address: Option<StateAddress>,
-    /// Whether it was removed, and can be brought back.
+    /// Whether it was deleted, and can be undeleted.
     pub is_removed: bool,
-    /// Versions that were looked at.
+    /// The number of versions that were checked.
     pub versions: u64,
-    /// What is wrong, in words.
+    /// The problems, as text.
     pub problems: Vec<String>,
 }
 
-/// The ids of all states, those that were removed among them.
+/// The ids of all states, including deleted ones.
 ///
 /// # Errors
 /// Those of the ports.
@@ -52,25 +52,25 @@ pub async fn states(ctx: &Context, inventory: &dyn Inventory) -> Result<BTreeSet
     }
 }
 
-/// Looks at one state: its head, its name, every text that is kept, and its data keys. A state that moves meanwhile is looked
-/// at again.
+/// Checks one state: its head, its name, every stored text, and its data keys. A state that changes meanwhile is
+/// checked again.
 ///
 /// # Errors
-/// Those of the ports. What is wrong with the state is in the report.
+/// Those of the ports. Problems of the state are in the report.
 pub async fn state(ctx: &Context, id: StateId) -> Result<StateReport, Error> {
     state_to(ctx, id, Depth::Blobs).await
 }
 
 pub(super) async fn state_to(ctx: &Context, id: StateId, depth: Depth) -> Result<StateReport, Error> {
-    const LOOKS_MAX: usize = 3;
+    const ATTEMPTS_MAX: usize = 3;
     let key = StateHead::key(id);
-    let mut looks = 0;
+    let mut attempts = 0;
     loop {
-        looks += 1;
+        attempts += 1;
         let before = store::get(ctx, &key).await?.map(|item| item.revision);
         let report = check_one(ctx, id, depth).await?;
         let after = store::get(ctx, &key).await?.map(|item| item.revision);
-        if report.problems.is_empty() || before == after || looks == LOOKS_MAX {
+        if report.problems.is_empty() || before == after || attempts == ATTEMPTS_MAX {
             return Ok(report);
         }
     }
@@ -91,7 +91,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
     };
     report.address = Some(head.address.clone());
     report.is_removed = head.deleted.is_some();
-    // Of what is being erased nothing has to be whole.
+    // Nothing of a state that is being erased must be complete.
     if head.erasing {
         return Ok(report);
     }
@@ -106,21 +106,23 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
     let lock = found(store::read(ctx, &StateLock::key(id)).await)?;
     report.problems.extend(lock.err().map(|words| format!("its lock: {words}")));
     match found(states::schemas::read(ctx, id).await)?.map(|schemas| schemas.is_some()) {
-        Ok(true) if !head.has_schemas => report.problems.push("its head knows of no schemas".to_owned()),
+        Ok(true) if !head.has_schemas => {
+            report.problems.push("its head says that it has no schemas".to_owned())
+        }
         Ok(false) if head.has_schemas => report.problems.push("its schemas are missing".to_owned()),
         Ok(_) => {}
         Err(words) => report.problems.push(format!("its schemas: {words}")),
     }
     check_versions(ctx, id, &head, depth, &mut report).await?;
     for item in store::query_all(ctx, RejectedState::of_state(id), usize::MAX).await? {
-        let looked = async {
+        let checked = async {
             let rejected = RejectedState::decode(&item.value)?;
             match depth {
                 Depth::Items => Ok(()),
                 Depth::Blobs => states::blobs::fetch(ctx, id, &rejected.kept).await.map(drop),
             }
         };
-        if let Err(words) = found(looked.await)? {
+        if let Err(words) = found(checked.await)? {
             report.problems.push(format!("the refused write {}: {words}", item.key.sort));
         }
     }
@@ -143,13 +145,13 @@ async fn check_versions(
         for item in &page.items {
             report.versions += 1;
             let number = StateVersion::number_in(&item.key).unwrap_or(0);
-            // The oldest go first, so only the first that is there may have none before it.
+            // The oldest versions are deleted first, so only the first one left may lack its predecessor.
             if let Some((before, _)) = &last
                 && before + 1 != number
             {
                 report.problems.push(format!("versions {} to {} are missing", before + 1, number - 1));
             }
-            let looked = async {
+            let checked = async {
                 let (version, tail) = StateVersion::decode_with(&item.value)?;
                 if depth == Depth::Blobs {
                     states::blobs::fetch(ctx, id, &version.kept).await?;
@@ -157,11 +159,11 @@ async fn check_versions(
                 }
                 Ok(version)
             };
-            let looked = found(looked.await)?;
-            if let Err(words) = &looked {
+            let checked = found(checked.await)?;
+            if let Err(words) = &checked {
                 report.problems.push(format!("version {number}: {words}"));
             }
-            last = Some((number, looked.ok()));
+            last = Some((number, checked.ok()));
         }
         if !page.more {
             break;
@@ -169,15 +171,17 @@ async fn check_versions(
     }
     let (number, version) = last.map_or((0, None), |(number, version)| (number, version));
     if head.version != number {
-        report.problems.push(format!("its head is at version {}, and the last is {number}", head.version));
+        report
+            .problems
+            .push(format!("its head is at version {}, but the last one is {number}", head.version));
     } else if version.is_some_and(|version| Some(version.kept) != head.current) {
-        report.problems.push(format!("its head does not show what version {number} does"));
+        report.problems.push(format!("its head differs from version {number}"));
     }
     Ok(())
 }
 
-/// Looks at what an organization has of states beside their own partitions: names, those of removed states, the label policy.
-/// What is wrong with an item, in words.
+/// Checks an item of an organization that is about states but outside their partitions: a name, a deleted state, or
+/// the label policy. Returns the problem as text.
 ///
 /// # Errors
 /// Those of the ports.
@@ -193,7 +197,7 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
     let name = StateEntry::name_in(&item.key).or_else(|_| DeletedState::name_in(&item.key));
     let Ok((project, state)) = name else { return Ok(None) };
     let address = StateAddress { org: org.clone(), project, state };
-    let words = if is_removed { "the removed state" } else { "the name of a state" };
+    let words = if is_removed { "the deleted state" } else { "the name of a state" };
     let entry = match is_removed {
         true => DeletedState::decode(&item.value).map(|removed| removed.entry),
         false => StateEntry::decode(&item.value),
@@ -203,38 +207,38 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
         Err(error) => return Ok(Some(format!("{words}, {address}: {error}"))),
     };
     let head = found(store::read(ctx, &StateHead::key(entry.id)).await)?;
-    // One that cannot be read is told with its state.
+    // The report of the state includes a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     let is_it =
         |head: &StateHead| head.address == address && head.deleted.is_some() == is_removed && !head.erasing;
     let problem = match head.map(|head| head.value).filter(is_it) {
         None => "leads to no state of that name",
-        Some(head) if states::entry_of(entry.id, &head) != entry => "says something else than its head",
+        Some(head) if states::entry_of(entry.id, &head) != entry => "differs from its head",
         Some(_) => return Ok(None),
     };
-    // It moves with the head: one that is as it was has not moved while the head was read.
+    // The item moves with the head: if it is unchanged, it did not move while the head was read.
     let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
     Ok((!has_moved).then(|| format!("{words}, {address}, {problem}")))
 }
 
-/// A former name leads to a state of its organization until that is erased.
+/// Checks that a former name leads to a state of its organization, as it must until that state is erased.
 async fn check_former(ctx: &Context, address: &StateAddress, item: &Item) -> Result<Option<String>, Error> {
     let former = match FormerStateName::decode(&item.value) {
         Ok(former) => former,
         Err(error) => return Ok(Some(format!("the former name of a state, {address}: {error}"))),
     };
     let head = found(store::read(ctx, &StateHead::key(former.id)).await)?;
-    // The report of its state names a head that cannot be read.
+    // The report of the state includes a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     if head.is_some_and(|head| head.value.address.org == address.org) {
         return Ok(None);
     }
-    // Erasing a state takes its former names first.
+    // Erasing a state deletes its former names first.
     let has_moved = store::get(ctx, &item.key).await?.is_none_or(|now| now.revision != item.revision);
     Ok((!has_moved).then(|| format!("the former name of a state, {address}, leads to no state")))
 }
 
-/// Tells what is wrong with what is stored from a store that does not answer.
+/// Separates problems of the stored data from a store that does not answer.
 pub(super) fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     match result {
         Ok(value) => Ok(Ok(value)),

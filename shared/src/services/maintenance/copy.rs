@@ -1,14 +1,15 @@
-//! Moving everything that a store holds into another one.
+//! Copies everything in a store into another one.
 //!
-//! A copy is a number of passes, each of which puts right in the target what differs from the source; it is finished when
-//! a pass that compares everything, blobs by their bytes, finds nothing to put right. So one that was broken off goes on
-//! with the next pass, and a source that moves meanwhile is noticed. Items keep their revisions, by which they are told
-//! apart; data keys, and the seed of the key that signs update tokens, are opened with the keys of the one store and
-//! wrapped with those of the other.
+//! A copy consists of passes. Each one corrects in the target what differs from the source. The copy is finished when
+//! a pass that compares everything, blobs by their bytes, finds nothing to correct. So an interrupted copy continues
+//! with the next pass, and changes of the source during the copy are noticed. Items keep their revisions, which
+//! identify their content. Data keys, and the seed of the key that signs update tokens, are unwrapped with the keys
+//! of the source and wrapped with those of the target.
 //!
-//! Until then the target is marked, and whoever opens it asks [`refuse_unfinished`] first. Every write is on the condition that
-//! the mark is still the one of this attempt: a process that was taken for dead writes nothing once another one has gone on, or a
-//! server has begun.
+//! Until the copy is finished, the target has a mark, and every program that opens a store calls
+//! [`refuse_unfinished`] first. Each write has the condition that the mark is still the one of this attempt. So a
+//! process that was taken for dead writes nothing after another attempt has continued the copy, or a server has
+//! started.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,88 +31,88 @@ use crate::services::error::MaintenanceError;
 use crate::services::keys::data_keys;
 use crate::services::{Error, store, updates};
 
-/// Writes of one commit, beside the check of the mark, and their bytes: what every store takes.
+/// Writes of one commit, in addition to the check of the mark. Every store takes this many.
 const WRITES_MAX: usize = 99;
 const WRITES_BYTES_MAX: usize = 3_000_000;
 
-/// Blobs that are copied or compared at once: a store syncs those together that wait for it.
+/// Blobs that are copied or compared at the same time. A store syncs the waiting ones together.
 pub(super) const BLOBS_AT_ONCE: usize = 64;
 
-/// Bytes of blobs that are in memory at once, each as a whole. One that is longer has all of this for itself.
+/// Bytes of blobs in memory at the same time. Each blob is in memory as a whole; a longer one takes all of this.
 pub(super) const BLOB_BYTES_AT_ONCE: u32 = 128 << 20;
 
-/// Passes that compare everything, before a source that always moves is given up on.
+/// Passes that compare everything, before the copy of a source that keeps changing is given up.
 const PASSES_MAX: usize = 5;
 
-/// Where everything is.
+/// The store to copy from.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// The store.
     pub ctx: &'a Context,
-    /// All of it.
+    /// Lists its items and blobs.
     pub inventory: &'a dyn Inventory,
     /// Whether servers may be using it.
     pub is_shared: bool,
 }
 
-/// Where everything is to be.
+/// The store to copy to.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// The store.
     pub ctx: &'a Context,
-    /// All of it.
+    /// Lists its items and blobs.
     pub inventory: &'a dyn Inventory,
-    /// Its keys, for those that come from elsewhere.
+    /// Wraps the keys that come from the source.
     pub wrap: &'a dyn Wrap,
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Whether an earlier one was gone on with.
+    /// Whether it continued an earlier one.
     pub resumed: bool,
-    /// Whether all is there, and the target may be served.
+    /// Whether the copy is complete, and servers may use the target.
     pub finished: bool,
-    /// Items that the source has.
+    /// The number of items in the source.
     pub items: u64,
-    /// Those that were written now.
+    /// The items that this run wrote.
     pub items_written: u64,
     /// Wrapped keys among the items.
     pub keys: u64,
-    /// Blobs that the items name.
+    /// The number of blobs that the items name.
     pub blobs: u64,
-    /// Those that were copied now.
+    /// The blobs that this run copied.
     pub blobs_copied: u64,
-    /// The bytes of these.
+    /// The bytes of these blobs.
     pub bytes_copied: u64,
-    /// Items that the target had and the source does not, and that were removed: the source has changed since an earlier
-    /// attempt. Blobs stay: nothing names them, and deleting has no condition that would keep it from being late.
+    /// Items that were deleted from the target because the source no longer has them: it changed after an earlier
+    /// attempt. Blobs stay: no item names them, and a deletion of a blob has no condition that could stop a late one.
     pub removed: u64,
     /// Blobs that an item names and the source does not have.
     pub missing: BTreeSet<BlobKey>,
-    /// Blobs whose bytes are not those that the item says. They are copied as they are.
+    /// Blobs whose hash differs from the one in their item. They are copied as they are.
     pub damaged: BTreeSet<BlobKey>,
-    /// Items that do not read back, or whose key does not open. They are copied as they are.
+    /// Items that cannot be decoded, or whose key cannot be unwrapped. They are copied as they are.
     pub unreadable: BTreeSet<ItemKey>,
 }
 
 impl Copied {
-    /// Whether the source itself is whole.
+    /// Whether the source has no damage.
     pub fn is_whole(&self) -> bool {
         self.missing.is_empty() && self.damaged.is_empty() && self.unreadable.is_empty()
     }
 }
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// So many items were looked at.
+    /// Items read so far.
     Items(u64),
-    /// So many blobs of so many.
+    /// Blobs handled so far, and blobs in total.
     Blobs(u64, u64),
 }
 
-/// Refuses a store into which a copy was begun and not finished: what everybody asks who opens one. A read.
+/// Refuses a store with an unfinished copy. Every program that opens a store calls it first. One read.
 ///
 /// # Errors
 /// [`MaintenanceError::CopyUnfinished`].
@@ -122,14 +123,14 @@ pub async fn refuse_unfinished(ctx: &Context) -> Result<(), Error> {
     }
 }
 
-/// Copies everything: to an empty store, or to one into which a copy of the same source was begun. With `despite_damage`
-/// it is finished although the source lacks something; without, the target stays marked then.
+/// Copies everything to an empty store, or continues an unfinished copy of the same source. With `despite_damage`,
+/// the copy is finished although the source is damaged; without, the target keeps its mark then.
 ///
-/// What the target remembers of items that are there takes some 200 bytes of memory for each.
+/// Keeps an index of the target's items in memory, some 200 bytes for each.
 ///
 /// # Errors
-/// [`MaintenanceError`] for a target that holds something else, for a source on which updates run, or that changes all the
-/// time; those of the ports. Running it again goes on.
+/// [`MaintenanceError`] for a target that stores anything else, and for a source with running updates or one that
+/// keeps changing; those of the ports. Another run continues the copy.
 pub async fn copy(
     source: Source<'_>,
     target: Target<'_>,
@@ -153,7 +154,7 @@ pub async fn copy(
     Err(MaintenanceError::SourceChanges.into())
 }
 
-/// Refuses a source that cannot be copied now. Ask it before a place for the copy is made.
+/// Refuses a source that cannot be copied now. Call it before creating a place for the copy.
 ///
 /// # Errors
 /// [`MaintenanceError::UpdatesRunning`], [`MaintenanceError::NothingToCopy`]; those of the ports.
@@ -178,12 +179,12 @@ async fn refuse_running(source: Source<'_>) -> Result<(), Error> {
     }
 }
 
-/// Marks the target for this attempt alone, and tells whether an earlier one had marked it.
+/// Marks the target for this attempt alone. Returns the mark, and whether an earlier attempt had marked it.
 async fn begin(source: Source<'_>, target: Target<'_>) -> Result<(Revision, bool), Error> {
     let key = signer_of(source).await?;
     let ctx = target.ctx;
     let found = store::read(ctx, &UnfinishedCopy::key()).await?;
-    // Its keys may have been rotated since the first attempt.
+    // The keys of the source may have been rotated since the first attempt.
     let is_source = match &found {
         Some(mark) if mark.value.source == key => true,
         Some(mark) => store::get(source.ctx, &VerifyingKeyRecord::key(&mark.value.source)).await?.is_some(),
@@ -226,12 +227,12 @@ async fn is_empty(target: Target<'_>) -> Result<bool, Error> {
     Ok(store::inventory_blobs(target.ctx, target.inventory).await?.is_empty())
 }
 
-/// How closely what is there already is looked at.
+/// How thoroughly existing items and blobs of the target are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// A blob of the right name is taken for the right one: a put stores all of it or nothing.
+    /// A blob with the right key is taken as equal, because a put stores all of a blob or nothing.
     Names,
-    /// Every blob is read and hashed, every key opened.
+    /// Every blob is read and hashed, and every key is unwrapped.
     Bytes,
 }
 
@@ -252,13 +253,13 @@ fn digest(item: &Item) -> [u8; 32] {
 struct Copying<'a> {
     source: Source<'a>,
     target: Target<'a>,
-    /// The mark of this attempt.
+    /// The revision of the mark of this attempt.
     mark: Revision,
     progress: &'a (dyn Fn(Progress) + Sync),
 }
 
 impl Copying<'_> {
-    /// Puts right what differs; `true` where nothing did.
+    /// Corrects the differences; `true` if there were none.
     async fn pass(&self, depth: Depth, done: &mut Copied) -> Result<bool, Error> {
         (done.items, done.keys) = (0, 0);
         done.missing.clear();
@@ -270,7 +271,7 @@ impl Copying<'_> {
         Ok(before == (done.items_written, done.blobs_copied, done.removed))
     }
 
-    /// The items; gives the blobs that they name, with their hashes where these are known.
+    /// Copies the items. Returns the blobs that they name, with their hashes if known.
     async fn items(
         &self,
         depth: Depth,
@@ -316,7 +317,7 @@ impl Copying<'_> {
         Ok(named)
     }
 
-    /// Commits the writes, as many at once as may be, each time on the condition that this attempt is the last.
+    /// Commits the writes in as few commits as possible. Each one has the condition that no later attempt has begun.
     async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
         let mut writes = writes.into_iter().peekable();
         while writes.peek().is_some() {
@@ -342,12 +343,13 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Removes the mark.
+    /// Deletes the mark.
     async fn finish(&self) -> Result<bool, Error> {
         let mark = delete(UnfinishedCopy::key(), Expect::Revision(self.mark));
         match store::commit(self.target.ctx, vec![mark]).await? {
             Ok(()) => Ok(true),
-            // The answer to an attempt that did it may be lost; or another copy of the same did it, since all was compared.
+            // The answer to the commit that deleted it may be lost. Or another copy of the same source deleted it,
+            // after a complete comparison.
             Err(refusal) if refusal.current.is_none() => Ok(true),
             Err(_) => Err(taken()),
         }
@@ -371,7 +373,7 @@ impl Copying<'_> {
             }
         });
         let mut copies = stream::iter(copies).buffer_unordered(BLOBS_AT_ONCE);
-        let mut looked_at = 0;
+        let mut handled = 0;
         while let Some((key, sha256, (outcome, is_damaged))) = copies.try_next().await? {
             match outcome {
                 Outcome::Same => {}
@@ -379,15 +381,15 @@ impl Copying<'_> {
                     done.blobs_copied += 1;
                     done.bytes_copied += bytes;
                 }
-                // Of one that is only to go nobody says that it is there.
+                // Only an item about its deletion names this blob, so it may be gone.
                 Outcome::Missing if sha256.is_none() => {}
                 Outcome::Missing => drop(done.missing.insert(key.clone())),
             }
             if is_damaged {
                 done.damaged.insert(key.clone());
             }
-            looked_at += 1;
-            (self.progress)(Progress::Blobs(looked_at, done.blobs));
+            handled += 1;
+            (self.progress)(Progress::Blobs(handled, done.blobs));
         }
         Ok(())
     }
@@ -417,7 +419,7 @@ async fn index(target: Target<'_>) -> Result<HashMap<ItemKey, There>, Error> {
     }
 }
 
-/// The item as it has to be in the target, unless it is so.
+/// The item to write to the target; `None` if the target has it.
 async fn differing(
     source: Source<'_>,
     target: Target<'_>,
@@ -444,7 +446,7 @@ async fn differing(
     let (wrapped, key) = match opened {
         Ok(opened) => opened,
         Err(Error::Broken(_)) => {
-            // Nobody can open it here or there.
+            // It cannot be unwrapped here or there.
             done.unreadable.insert(item.key.clone());
             let is_same = is_there && found.is_some_and(|found| found.digest == digest(&item));
             return Ok((!is_same).then_some(item));
@@ -458,7 +460,7 @@ async fn differing(
     Ok(Some(Item { value: wrapped.under(&again), ..item }))
 }
 
-/// Whether the target's own wrapped key is this one.
+/// Whether the wrapped key in the target is this key.
 async fn opens_to(ctx: &Context, key: &ItemKey, expected: &DataKey) -> Result<bool, Error> {
     let Some(item) = store::get(ctx, key).await? else { return Ok(false) };
     let Some(Ok(wrapped)) = Wrapped::of(&item) else { return Ok(false) };
@@ -469,7 +471,7 @@ async fn opens_to(ctx: &Context, key: &ItemKey, expected: &DataKey) -> Result<bo
     }
 }
 
-/// An item that is a key, wrapped.
+/// An item that is a wrapped key.
 pub(crate) struct Wrapped {
     record: WrappedRecord,
     key: WrappedKey,
@@ -482,7 +484,7 @@ enum WrappedRecord {
 }
 
 impl Wrapped {
-    /// `None` for an item that is something else.
+    /// `None` for any other item.
     pub(crate) fn of(item: &Item) -> Option<Result<Self, Error>> {
         if item.key == Signer::key() {
             let read = Signer::decode_with(&item.value).map_err(Error::from);
@@ -505,7 +507,7 @@ impl Wrapped {
         store::unwrap_key(ctx, &self.key, &self.context).await
     }
 
-    /// The same record around another wrapped key.
+    /// The same record with another wrapped key.
     pub(crate) fn under(&self, wrapped: &WrappedKey) -> bytes::Bytes {
         match &self.record {
             WrappedRecord::DataKey(record) => record.encode_with(&wrapped.0),
@@ -514,14 +516,14 @@ impl Wrapped {
     }
 }
 
-/// What became of one blob.
+/// The result for one blob.
 enum Outcome {
     Same,
     Copied(u64),
     Missing,
 }
 
-/// Copies a blob unless the right one is there; and tells whether the source's is not what its item says.
+/// Copies a blob unless the target has it. Also returns whether the source's bytes differ from the hash in the item.
 async fn one_blob(
     source: Source<'_>,
     target: Target<'_>,

@@ -1,4 +1,4 @@
-//! Whether the ports do what is asked of them, and how much is going on.
+//! Checks that the ports work, and counts running updates.
 
 use std::time::Duration;
 
@@ -9,19 +9,19 @@ use crate::layout::{Signer, probe_blob};
 use crate::services::updates::running;
 use crate::services::{Error, store, updates};
 
-/// What a server cannot do without.
+/// A part that a server needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Small items can be read.
+    /// The ledger, which stores items: they can be read.
     Ledger,
-    /// The master key opens what it should.
+    /// The master key: it unwraps what it wrapped.
     Keys,
-    /// Bytes can be written.
+    /// The blob store: blobs can be put.
     Blobs,
 }
 
 impl Part {
-    /// The part in a word.
+    /// The name of the part, for messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ledger => "the ledger",
@@ -31,11 +31,11 @@ impl Part {
     }
 }
 
-/// Tries each part that the process works with once: a read, an unwrap, a put of a few bytes and its removal. No attempt is
-/// repeated.
+/// Tries each part that this process uses once: a read, an unwrap, and a put and a deletion of a few bytes. Nothing
+/// is retried.
 ///
 /// # Errors
-/// The first part that failed with its error, or without one if it gave no answer in time.
+/// The first part that failed, with its error; without one if there was no answer within `wait_max`.
 pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Option<Error>)> {
     let ledger = async { Ok(ctx.ledger.get(&Signer::key()).await.map(drop)?) };
     within(ctx, Part::Ledger, wait_max, ledger).await?;
@@ -52,10 +52,10 @@ pub async fn check(ctx: &Context, wait_max: Duration) -> Result<(), (Part, Optio
     within(ctx, Part::Blobs, wait_max, blobs).await
 }
 
-/// Whether the key that signs update tokens opens under the master key; `false` where no server has made one yet.
+/// Whether the master key unwraps the key that signs update tokens; `false` if no server has created one yet.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when it does not open.
+/// Those of the ports; [`Error::Broken`] if it cannot be unwrapped.
 pub async fn signer_opens(ctx: &Context) -> Result<bool, Error> {
     let is_there = store::get(ctx, &Signer::key()).await?.is_some();
     if is_there {
@@ -77,8 +77,8 @@ async fn within(
     }
 }
 
-/// How many updates run; previews are not counted, nor what is beyond some thousands. A query for each shard of due items,
-/// and a read for each item.
+/// The number of running updates without previews. The search stops at some thousands. One query for each shard of
+/// due items, and one read for each item.
 ///
 /// # Errors
 /// Those of the ports.

@@ -1,4 +1,4 @@
-//! What an operator or a clock starts on a whole store: checks, copies, the sweep, health.
+//! What an operator or a timer runs on a whole store: checks, backups, copies, the sweep, and health checks.
 
 pub mod backup;
 pub mod check;

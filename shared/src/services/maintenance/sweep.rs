@@ -1,12 +1,15 @@
-//! What is due: updates that nobody meets any more, and what is kept no longer.
+//! The sweep: ends abandoned updates, and erases what is no longer kept.
 //!
-//! Whatever makes a thing that will be due leaves a due item in the same commit, and a sweep looks at the items whose
-//! time is over, and only at these. An update leaves one at the end of its lease: if its client is gone, it is ended with
-//! what it saved; if it renewed its lease, it is looked at again when that ends; when it is over, it is looked at again
-//! when its log and its events have been kept for long enough (see [`crate::services::updates::retention`]). So do versions that are more
-//! than are kept, stacks that were removed, and blobs that nothing names any more.
+//! A write that creates something with an end also puts a due item, in the same commit. A sweep reads only the items
+//! whose time has come.
 //!
-//! A sweep may run twice, late, or in several processes, and what it judges by is as it was chosen for that day.
+//! - An update has one for the end of its lease. If its client is gone, the sweep ends the update with what it saved.
+//! If the client renewed the lease, the item moves to the new end. After the update ended, the item moves to the time
+//! when its log and its events may be erased (see [`crate::services::updates::retention`]).
+//! - Versions above the number to keep, deleted stacks, states and environments, and blobs that no item names have
+//! due items too.
+//!
+//! A sweep may run twice, late, or in several processes: it applies the settings in force when it runs.
 
 use std::iter;
 use std::time::Duration;
@@ -21,23 +24,25 @@ use crate::services::store::due::{Next, due_write};
 use crate::services::updates::{retention, takeover};
 use crate::services::{Error, environments, stacks, states, store};
 
-/// A client whose lease is over may be about to renew it late; whoever wants the stack need not wait for that, a sweep does.
+/// How long a sweep waits after the time of a due item, because a client may renew its lease late. A request for the
+/// stack does not wait for that.
 pub const GRACE: Duration = Duration::from_secs(30);
 
-/// Due items of a shard that one sweep looks at.
+/// Due items on each further page of a shard.
 const PAGE: usize = 100;
 
-/// What is looked at first: most sweeps find nothing due, and so many items cost no more to read than one (4 KB).
+/// Due items on the first page of a shard. Most sweeps find nothing due, and a read of this many costs no more than a
+/// read of one (4 KB).
 const FIRST_PAGE: usize = 20;
 
-/// Pages of a shard that one sweep looks at, as long as each holds something that cannot be done: that stays due, and must
-/// not stand before what can.
+/// Further pages of a shard in one sweep, while each contains an item that fails: such items stay due, and must not
+/// block those behind them.
 const FAILING_PAGES_MAX: usize = 20;
 
-/// Looks at one bounded page of each shard, and at more of them where the first ones hold what cannot be done.
+/// Sweeps a bounded number of items in each shard, and more if the first ones fail.
 ///
 /// # Errors
-/// Those of the ports when a page cannot be read. What goes wrong with one thing does not keep it from the others.
+/// Those of the ports if a page cannot be read. A failure of one item does not stop the sweep of the others.
 pub async fn sweep(ctx: &Context) -> Result<Swept, Error> {
     let mut swept = Swept::default();
     for shard in 0..DUE_SHARDS {
@@ -101,18 +106,18 @@ async fn sweep_one(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), 
         }
         Next::AsItIs => return Ok(()),
     }
-    // Refused: another sweep was here, and did the same.
+    // A refusal means that another sweep did the same.
     let _ = store::commit(ctx, writes).await?;
     Ok(())
 }
 
 async fn sweep_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<Next, Error> {
     let key = Update::key(id);
-    // Without a record everything of it is gone.
+    // Without a record, all data of the update is gone.
     let Some(record) = store::read(ctx, &key).await? else { return Ok(Next::Done) };
     if let Some(over) = record.value.over_since() {
         return match ctx.now() < over {
-            // A preview that goes on.
+            // A preview that is still running.
             true => Ok(Next::At(over)),
             false => retention::sweep_update(ctx, id, &record.value, over, swept).await,
         };
@@ -123,7 +128,7 @@ async fn sweep_update(ctx: &Context, id: UpdateId, swept: &mut Swept) -> Result<
         return Ok(Next::At(at));
     }
     if !takeover::expire_and_publish(ctx, id, record).await? {
-        // Renewed or ended at this moment: the next sweep sees which.
+        // The update was renewed or ended at this moment. The next sweep sees which.
         return Ok(Next::AsItIs);
     }
     swept.ended += 1;
