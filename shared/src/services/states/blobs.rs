@@ -17,7 +17,7 @@ use crate::services::work;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// Memory for an index that is parsed into a map, in times of its text.
+/// Memory for an index that is parsed into a map, as a multiple of its text.
 const INDEX_FACTOR: usize = 3;
 
 /// A text that a client sent, with what was parsed from it.

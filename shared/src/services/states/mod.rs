@@ -506,7 +506,7 @@ pub(super) async fn all(ctx: &Context, org: &OrgName) -> Result<Vec<Listed>, Err
     items.iter().map(|item| read_name(org, item)).collect()
 }
 
-/// The changes to a state that are not writes of it.
+/// Changes to a state other than to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
     /// A new name in the same organization.
@@ -522,9 +522,9 @@ pub struct Edit {
 ///
 /// # Errors
 /// [`StateError::Locked`] for a new name while the lock is held, because the holder may have read the old one;
-/// [`StateError::Deleted`] for a reserved name; [`StateError::Exists`] for a taken one. [`StateError::NotFound`];
-/// `AccessError::NotAllowed` for a new name or policy, which need a higher role than labels; [`Error::Invalid`] for
-/// labels that the organization does not allow. [`StateError::OtherOrganization`].
+/// [`StateError::Deleted`] for a reserved name; [`StateError::Exists`] for a taken one; [`StateError::OtherOrganization`];
+/// [`StateError::NotFound`]; `AccessError::NotAllowed` for a new name or policy, which need a higher role than labels;
+/// [`Error::Invalid`] for labels that the organization does not allow.
 pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
     let mut attempts = Attempts::at("the state");
     loop {

@@ -129,7 +129,7 @@ async fn names_of_stack(ctx: &Context, item: &Item) -> Result<With<Named>, Error
     Ok((source, Some(named.await?)))
 }
 
-/// Memory for parsed outputs, in times of their text, in addition to it.
+/// Memory for parsed outputs in addition to their text, as a multiple of it.
 const PARSED_FACTOR: usize = 2;
 
 /// The stored outputs of a stack, with their version. Reserves memory for `factor` times their bytes in addition to
@@ -211,7 +211,7 @@ pub(crate) async fn of_stack_within(
 /// The outputs of a state with their values, as [`versions::outputs`] returns them.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, [`StateError::NotFound`].
+/// `AccessError::NoOrg`, `StateError::NotFound`.
 pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) -> Result<With<Valued>, Error> {
     caller.check_org(&address.org)?;
     let found = states::locate(ctx, caller, &StateRef::Name(address.clone())).await?;

@@ -229,7 +229,7 @@ pub async fn compare(
     work::on(bytes, move || difference(&one, &other)).await
 }
 
-/// Memory for what is parsed from a text, at most, in times of the text, in addition to it.
+/// The most memory for what is parsed from a text, in addition to the text, as a multiple of it.
 const READ_FACTOR: usize = 2;
 
 fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
@@ -265,7 +265,7 @@ pub struct Outputs {
     pub outputs: Option<Vec<(String, String)>>,
     /// The outputs with their validity; empty if there are no schemas.
     pub judged: Vec<Output>,
-    /// A state that contains only these outputs; `None` if there is none for them.
+    /// A state that contains only these outputs; `None` for an encrypted state and one without a version.
     pub document: Option<String>,
 }
 

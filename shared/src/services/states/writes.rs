@@ -26,7 +26,7 @@ use crate::services::store::due::due_write;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// Memory for a restore, in times of the fetched text, in addition to it.
+/// Memory for a restore in addition to the fetched text, as a multiple of it.
 const RESTORE_FACTOR: usize = 2;
 
 /// Texts of one run whose hashes are kept. A run saves at most one every 20 seconds.
@@ -159,7 +159,7 @@ pub async fn check_grace(
 /// Makes an older version, or a refused write, the next version, with a serial above the newest, so that the next
 /// apply continues from it. Only the serial changes. The text of a state that its client encrypted stays as it is,
 /// since the server cannot change the serial inside; the new version is marked if its serial is not above the newest.
-/// To restore the current version changes nothing.
+/// Restoring the current version changes nothing.
 ///
 /// # Errors
 /// [`StateError::NoVersion`]; [`StateError::Locked`] while the lock is held.
