@@ -26,7 +26,7 @@ use crate::services::updates::publish;
 use crate::services::work::in_background;
 use crate::services::{Error, store, updates};
 
-/// Checks of a stack that keeps changing, before the problems found are reported.
+/// Checks of a stack that keeps changing, at most. Then the problems of the last one are reported.
 const ATTEMPTS_MAX: usize = 3;
 
 /// The result of checking one stack.
@@ -99,7 +99,7 @@ async fn check_one(
         None => store::get(ctx, &StackEntry::key(&head.address)).await?,
         Some(_) => match store::get(ctx, &DeletedStack::key(&head.address, id)).await? {
             Some(removed) => Some(removed),
-            // It is being erased, or was deleted before stacks could be undeleted: nothing of it must be complete.
+            // It is being erased, or was deleted before stacks could be undeleted: it need not be complete.
             None => return Ok(report),
         },
     };
@@ -262,8 +262,8 @@ fn found<T>(result: Result<T, Error>) -> Result<Result<T, String>, Error> {
     }
 }
 
-/// Checks all items: each stack, each state, and what belongs to neither. Reads no blobs except those of running
-/// updates.
+/// Checks that all items are consistent: each stack, each state, and what belongs to neither. Reads no blobs except
+/// those of running updates.
 ///
 /// # Errors
 /// Those of the ports. Problems are in the result.

@@ -91,7 +91,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
     };
     report.address = Some(head.address.clone());
     report.is_removed = head.deleted.is_some();
-    // Nothing of a state that is being erased must be complete.
+    // A state that is being erased need not be complete.
     if head.erasing {
         return Ok(report);
     }

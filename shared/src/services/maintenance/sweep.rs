@@ -4,10 +4,10 @@
 //! whose time has come.
 //!
 //! - An update has one for the end of its lease. If its client is gone, the sweep ends the update with what it saved.
-//! If the client renewed the lease, the item moves to the new end. After the update ended, the item moves to the time
-//! when its log and its events may be erased (see [`crate::services::updates::retention`]).
+//!   If the client renewed the lease, the item moves to the new end. After the update ended, the item moves to the time
+//!   when its log and its events may be erased (see [`crate::services::updates::retention`]).
 //! - Versions above the number to keep, deleted stacks, states and environments, and blobs that no item names have
-//! due items too.
+//!   due items too.
 //!
 //! A sweep may run twice, late, or in several processes: it applies the settings in force when it runs.
 

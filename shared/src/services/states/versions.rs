@@ -193,7 +193,7 @@ pub async fn rejected(
 /// The difference between two texts of a state. It contains no values: any of them may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The changed instances; `None` if a client encrypted one of the texts.
+    /// The changed instances; `None` if those of one text are not known, as for an encrypted state.
     pub resources: Option<Changes>,
     /// The changed paths within the changed instances that are named.
     pub paths: Vec<InstanceChanges>,
