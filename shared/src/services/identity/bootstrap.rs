@@ -1,4 +1,4 @@
-//! Users, organizations and access tokens.
+//! The first user and organization of a store, and the members of an organization.
 
 use std::collections::BTreeMap;
 
@@ -12,29 +12,29 @@ use crate::ports::Expect;
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
 
-/// The members of an organization with their roles, by login. One query, whoever asks.
+/// The members of an organization with their roles, by login. Costs one query, for every caller.
 ///
 /// # Errors
-/// [`AccessError::NoOrg`] unless the caller is one of them.
+/// `AccessError::NoOrg` unless the caller is a member.
 pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
     caller.check_org(org)?;
     membership::read_members(ctx, org).await
 }
 
-/// What the first start made.
+/// The user that the first start creates.
 #[derive(Debug)]
 pub struct FirstUser {
     /// The admin user.
     pub login: Login,
-    /// Its access token, shown once.
+    /// The user's access token. It is shown only this once.
     pub token: String,
 }
 
-/// Whether the store has a user, of this name or of any. A store from before there was a directory gets one: with this user, and
-/// with everybody who shares an organization with a listed one.
+/// Whether the store has a user: this one, or any. A store that is older than the directory gets one, which
+/// lists this user and all users who share an organization with a listed user.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
     if store::read(ctx, &User::key(login)).await?.is_some() {
         directory::complete_once(ctx, login).await?;
@@ -43,10 +43,10 @@ pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
     directory::has_users(ctx).await
 }
 
-/// Makes the first user and organization with an access token, unless there is a user already.
+/// Creates the first user and organization with an access token, unless the store has a user.
 ///
 /// # Errors
-/// [`Error::Identity`] for the name that means the operator, and those of the ports.
+/// [`Error::Identity`] for the operator's reserved name, and errors of the ports.
 pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Option<FirstUser>, Error> {
     if has_users(ctx, login).await? {
         return Ok(None);
@@ -64,6 +64,6 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     ];
     writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
     writes.extend(token_writes(ctx, &entry_of(Shown::Token(&secret), &token)));
-    // Refused: another process was first, and it shows its own token.
+    // Refused: another process was first, and shows its own token.
     Ok(store::commit(ctx, writes).await?.is_ok().then(|| FirstUser { login: login.clone(), token: secret }))
 }

@@ -1,5 +1,5 @@
-//! Which users and organizations there are, for whoever works at the store itself. No request asks this, so that no
-//! caller learns of others; and nothing scans the table for it.
+//! Lists users and organizations, for the operator. No request uses this, so no caller learns of others, and
+//! nothing scans the table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,39 +12,39 @@ use crate::ports::{Expect, Item, ItemKey, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::{Error, store};
 
-/// What the history calls whoever works at the store itself. No user has this name.
+/// The operator's login in histories. No user has this name.
 pub const OPERATOR: &str = "operator";
 
-/// The user and the organization that a first start makes unless it is told otherwise.
+/// The default user and organization of a first start.
 const FIRST: (&str, &str) = ("admin", "main");
 
-/// The organizations, by name, with the time at which each was made.
+/// The organizations, by name, with their creation times.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn orgs(ctx: &Context) -> Result<Vec<(OrgName, Timestamp)>, Error> {
     let listed = || query(ctx, DirectoryEntry::orgs(), DirectoryEntry::org_in);
     let orgs = listed().await?;
     if !orgs.is_empty() {
         return Ok(orgs);
     }
-    // A store from before there was a directory, which no server was started on since.
+    // The store is older than the directory, and no server has been started on it since.
     let (login, org) = (Login::parse(FIRST.0)?, OrgName::parse(FIRST.1)?);
     complete(ctx, vec![login], vec![org]).await?;
     listed().await
 }
 
-/// The users, by login, with the time at which each was made.
+/// The users, by login, with their creation times.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn users(ctx: &Context) -> Result<Vec<(Login, Timestamp)>, Error> {
-    // Makes the directory of an old store.
+    // Creates the directory of an old store.
     orgs(ctx).await?;
     query(ctx, DirectoryEntry::users(), DirectoryEntry::login_in).await
 }
 
-/// Whether any user is listed.
+/// Whether the directory lists any user.
 pub(super) async fn has_users(ctx: &Context) -> Result<bool, Error> {
     Ok(!store::query_all(ctx, DirectoryEntry::users(), 1).await?.is_empty())
 }
@@ -58,12 +58,12 @@ async fn query<T>(
     store::query_all(ctx, entries, usize::MAX).await?.iter().map(entry).collect()
 }
 
-/// Whoever works at the store itself, as a caller of use cases: an admin of every organization. What API requests may is
-/// never judged by this; they have the caller of their access token. `named` is an organization that was asked for: that
-/// of a store from before there was a directory may not be listed yet.
+/// The operator as a caller of use cases: an admin of every organization. API requests never use this caller;
+/// they have the caller of their access token. `named` is the organization that the command names: a store
+/// that is older than the directory may not list it yet.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, Error> {
     let mut orgs: Vec<OrgName> = orgs(ctx).await?.into_iter().map(|(org, _)| org).collect();
     if let Some(named) = named
@@ -75,22 +75,22 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
     }
     let (login, name, created) = (Login::parse(OPERATOR)?, TokenName::parse("command-line")?, ctx.now());
     let token = Token { name, login: login.clone(), created, expires: None, may: None };
-    let nobody = User { login, created, orgs: Vec::new(), roles: BTreeMap::new() };
-    Ok(Caller::new(orgs.iter().fold(nobody, |user, org| user.as_member(org, Role::Admin)), token))
+    let operator = User { login, created, orgs: Vec::new(), roles: BTreeMap::new() };
+    Ok(Caller::new(orgs.iter().fold(operator, |user, org| user.as_member(org, Role::Admin)), token))
 }
 
-/// The write that lists a user.
+/// The write that lists a user in the directory.
 pub(super) fn user_write(ctx: &Context, login: &Login, created: Timestamp) -> Write {
     store::put(ctx, DirectoryEntry::key_of_user(login), Expect::Any, &DirectoryEntry { created })
 }
 
-/// The write that lists an organization.
+/// The write that lists an organization in the directory.
 pub(super) fn org_write(ctx: &Context, org: &OrgName, created: Timestamp) -> Write {
     store::put(ctx, DirectoryEntry::key_of_org(org), Expect::Any, &DirectoryEntry { created })
 }
 
-/// Lists a user of a store from before there was a directory, and whoever can be found from there. One read where the
-/// user is listed.
+/// Lists a user of a store that is older than the directory, and all users who can be found from this one.
+/// Costs one read if the user is listed.
 pub(super) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Error> {
     match store::get(ctx, &DirectoryEntry::key_of_user(login)).await? {
         Some(_) => Ok(()),
@@ -98,7 +98,7 @@ pub(super) async fn complete_once(ctx: &Context, login: &Login) -> Result<(), Er
     }
 }
 
-/// Lists these users and organizations, their organizations and members, and so on.
+/// Lists these users and organizations, then their organizations and members, and so on.
 async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>) -> Result<(), Error> {
     let (mut users_seen, mut orgs_seen) = (BTreeSet::new(), BTreeSet::new());
     loop {

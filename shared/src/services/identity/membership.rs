@@ -1,4 +1,4 @@
-//! Users and organizations as they are stored, and the two writes of a membership: one with each.
+//! Reads users and organizations, and makes the two writes of a membership: one for each side.
 
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
@@ -8,24 +8,24 @@ use crate::ports::{Expect, Item, Write};
 use crate::services::error::AccessError;
 use crate::services::{Error, store};
 
-/// A user that is there.
+/// Reads a user, who must exist.
 pub(super) async fn user(ctx: &Context, login: &Login) -> Result<Stored<User>, Error> {
     store::read(ctx, &User::key(login))
         .await?
         .ok_or_else(|| Error::Access(AccessError::NoUser(login.clone())))
 }
 
-/// An organization that is there.
+/// Reads an organization, which must exist.
 pub(super) async fn org(ctx: &Context, org: &OrgName) -> Result<Stored<Org>, Error> {
     store::read(ctx, &Org::key(org)).await?.ok_or_else(|| Error::Access(AccessError::NoOrg(org.clone())))
 }
 
-/// The write of a membership that stands with the organization.
+/// The write of a membership on the organization's side.
 pub(super) fn member_write(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Write {
     store::put(ctx, Member::key(org, login), Expect::Any, &Member { role })
 }
 
-/// The write of a membership that stands with the user, whether it is new or has another role.
+/// The write of a membership on the user's side: a new one, or another role.
 pub(super) fn user_write(ctx: &Context, org: &OrgName, user: &Stored<User>, role: Role) -> Write {
     let next = user.value.clone().as_member(org, role);
     store::put(ctx, User::key(&next.login), user.unchanged(), &next)

@@ -1,4 +1,4 @@
-//! Who there is: users, organizations, their members, tokens and passwords.
+//! Users, organizations, memberships, access tokens and passwords.
 
 pub mod bootstrap;
 pub mod directory;

@@ -1,5 +1,5 @@
-//! Organizations and their members, for whoever works at the store itself. A membership stands in two places that move
-//! in one commit: with the organization, and with the user, so that one read tells what a caller may see.
+//! Organizations and their members, for the operator. A membership is stored twice, and one commit changes
+//! both: with the organization, and with the user, so that one read returns all that a caller may see.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::services::error::IdentityError;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// Members that an organization is made with; others are added later.
+/// Members that a new organization can have; others are added later.
 const FIRST_MEMBERS_MAX: usize = 40;
 
-/// Makes an organization with these members.
+/// Creates an organization with these members.
 ///
 /// # Errors
-/// [`IdentityError::OrgExists`]; `AccessError::NoUser`.
+/// [`IdentityError::OrgExists`], [`IdentityError::TooManyMembers`]; `AccessError::NoUser`.
 pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
     let members: BTreeSet<&Login> = members.iter().collect();
     if members.len() > FIRST_MEMBERS_MAX {
@@ -57,17 +57,17 @@ pub async fn members(ctx: &Context, org: &OrgName) -> Result<Vec<(Login, Role)>,
     membership::read_members(ctx, org).await
 }
 
-/// What became of a membership.
+/// A membership after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Membership {
     /// The role that the user has now.
     pub role: Role,
-    /// Whether that was otherwise before.
+    /// Whether the change was needed.
     pub changed: bool,
 }
 
-/// Makes a user a member with this role. Whoever is one already keeps the role that they have. Processes that remember the
-/// user learn it within a minute.
+/// Adds a user to the organization with this role. A member keeps the current role. Processes that cache the
+/// user see the change within a minute.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NoUser`.
@@ -80,15 +80,15 @@ pub async fn add_member(
     change(ctx, org, login, |has| Ok(has.unwrap_or(role))).await
 }
 
-/// Gives a member another role. Processes that remember the user learn it within a minute; an update that needs more ends
-/// with its lease.
+/// Changes a member's role. Processes that cache the user see the change within a minute. An update that
+/// needs a higher role ends with its lease.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NoUser`, [`IdentityError::NotAMember`].
 pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
-    let not_one =
+    let not_a_member =
         || Error::Identity(IdentityError::NotAMember { login: login.clone(), org: org.clone(), role });
-    change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_one)).await
+    change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_a_member)).await
 }
 
 async fn change(
@@ -104,7 +104,7 @@ async fn change(
         let user = membership::user(ctx, login).await?;
         let has = user.value.role_in(org);
         let role = decide(has)?;
-        // Of whoever made a store of format 1 the user's record does not say that they are its admin.
+        // In a store of format 1, the first user's record does not say that the user is an admin.
         let listed = store::read(ctx, &Member::key(org, login)).await?;
         if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
             return Ok(Membership { role, changed: false });
@@ -120,7 +120,7 @@ async fn change(
     }
 }
 
-/// Ends a membership, and says whether there was one. Processes that remember the user learn it within a minute.
+/// Ends a membership; false if there was none. Processes that cache the user see the change within a minute.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NoUser`.

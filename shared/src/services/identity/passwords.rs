@@ -1,8 +1,9 @@
-//! Passwords of users, for clients of states. Nobody has one until the operator sets it.
+//! Users' passwords, for clients of states. A user has none until the operator sets one.
 //!
-//! Looking at a password is made expensive, so it is done for few at once and away from the threads that serve. One that was
-//! right is remembered as an access token is; who shows wrong ones for a user has to wait before more are looked at. Both are
-//! in the process's memory: several processes each let some be tried.
+//! Checking a password is expensive on purpose, so few are checked at once, on threads that serve no
+//! requests. A correct password is cached like an access token. After wrong passwords for a user, the next
+//! check has to wait. Both are kept in the process's memory, so each of several processes allows some
+//! attempts.
 
 use std::time::Duration;
 
@@ -25,38 +26,41 @@ use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
 use crate::services::work::in_background;
 
-/// The fewest characters of a password.
+/// The length of a password, in characters, at least.
 pub const CHARACTERS_MIN: usize = 12;
 
-/// The longest password, in bytes.
+/// The length of a password, in bytes, at most.
 pub const BYTES_MAX: usize = 1024;
 
-/// So many wrong passwords in a row for a user are only refused.
+/// Consecutive wrong passwords for a user that cause no wait.
 const FREE_FAILURES: u32 = 5;
 
-/// After more the wait doubles with each from a second up to this, which is what clients wait at most.
+/// The wait after wrong passwords, at most. It doubles with each one, starting at a second. Clients wait no
+/// longer than this.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Wrong passwords are forgotten when there was none for so long.
+/// The time without wrong passwords after which the earlier ones are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 
-/// Users that are looked at at once, where all are.
-const LOOKED_AT_ONCE: usize = 16;
+/// Users whose old passwords are moved at once.
+const MOVED_AT_ONCE: usize = 16;
 
-/// A request waits so long for its turn.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// The time that a request waits for its check.
+const TURN_MAX: Duration = Duration::from_secs(3);
 
-/// What a password is compared with where there is none, so that this takes as long: the hash of nothing that is known.
-const NOBODYS: &str =
+/// The hash that stands in for a missing password, so that the check takes as long. No password is known for
+/// it.
+const NO_PASSWORD_HASH: &str =
     "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 const WRONG: Error = Error::Access(AccessError::WrongPassword);
 
-/// Finds who shows this password. Two reads of the password at once and, if it is right, one of its owner, remembered for a minute.
+/// Finds the user with this password. Costs two concurrent reads of the password and, if it is correct, one
+/// of its owner, cached for a minute.
 ///
 /// # Errors
-/// [`AccessError`] unless it is the user's; [`AccessError::TooManyFailures`] and [`AccessError::TooManyPasswords`] where it was
-/// not looked at.
+/// [`AccessError::WrongPassword`]; [`AccessError::TooManyFailures`] and [`AccessError::TooManyPasswords`] if
+/// it was not checked.
 pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<Caller, Error> {
     let Ok(login) = Login::parse(login) else { return Err(WRONG) };
     if password.len() > BYTES_MAX {
@@ -70,7 +74,8 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     if let Some(caller) = known() {
         return Ok(caller);
     }
-    // One after another for each user: so nobody tries many at once, and one that many show at once is looked at once.
+    // One check at a time for each user: a client cannot try many passwords at once, and one that many
+    // clients send at once is checked once.
     let failures = ctx.memory.passwords.failures(&login);
     let mut failures = in_time(ctx, failures.lock_owned()).await?;
     if let Some(caller) = known() {
@@ -81,10 +86,11 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     }
     let mut slot = in_time(ctx, ctx.memory.passwords.slot()).await?;
     let stored = stored(ctx, &login).await?;
-    let hash = stored.as_ref().map_or_else(|| NOBODYS.to_owned(), |stored| stored.value.hash.clone());
+    let hash =
+        stored.as_ref().map_or_else(|| NO_PASSWORD_HASH.to_owned(), |stored| stored.value.hash.clone());
     let password = password.to_owned();
     let is_right = in_background(move || {
-        // Held to the end, also when who asked has gone.
+        // Held until the check ends, even if the request is dropped.
         is_of(&password, &hash, slot.memory())
     });
     let (true, Some(stored)) = (is_right.await?, stored) else {
@@ -104,43 +110,44 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     Ok(Caller::new(user, token))
 }
 
-/// A user's password. Both places are always asked, so that the time tells nothing.
+/// A user's password. Always reads both places, so that the time reveals nothing.
 async fn stored(ctx: &Context, login: &Login) -> Result<Option<Stored<Password>>, Error> {
     let (place, old) = (Password::key(login), Password::old_key(login));
     let (found, old) = futures::try_join!(store::read(ctx, &place), store::read(ctx, &old))?;
     Ok(found.or(old))
 }
 
-/// Moves the passwords that lie among what is said of users to where they lie now, and says how many. What a server does before its
-/// first request; a password that is set anew moves as well.
+/// Moves passwords from their old place to [`Password::key`], and returns how many. A server does this before
+/// its first request. Setting a password moves it too.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn move_old(ctx: &Context) -> Result<u64, Error> {
     let users = store::query_all(ctx, DirectoryEntry::users(), usize::MAX).await?;
     let logins = users.iter().filter_map(|item| DirectoryEntry::login_in(&item.key).ok());
-    let look = |login: Login| async move {
+    let move_one = |login: Login| async move {
         let old = Password::old_key(&login);
         let Some(Item { revision, value, .. }) = store::get(ctx, &old).await? else { return Ok(false) };
         let writes = vec![
             put_bytes(Password::key(&login), Expect::Absent, ctx.ids.revision(), value),
             delete(old, Expect::Revision(revision)),
         ];
-        // Refused: it was set anew or taken away meanwhile, and is where it belongs.
+        // Refused: the password was set or removed meanwhile, and is in its new place.
         Ok::<_, Error>(store::commit(ctx, writes).await?.is_ok())
     };
-    let mut looks = futures::stream::iter(logins.map(look)).buffer_unordered(LOOKED_AT_ONCE);
+    let mut moves = futures::stream::iter(logins.map(move_one)).buffer_unordered(MOVED_AT_ONCE);
     let mut moved = 0;
-    while let Some(one) = looks.next().await {
-        moved += u64::from(one?);
+    while let Some(is_moved) = moves.next().await {
+        moved += u64::from(is_moved?);
     }
     Ok(moved)
 }
 
-/// Sets a user's password, in the place of one that was there.
+/// Sets a user's password, or replaces it.
 ///
 /// # Errors
-/// [`AccessError::NoUser`]; [`IdentityError`] for one that is too short or too long, or looks like an access token.
+/// [`AccessError::NoUser`]; [`IdentityError`] if the password is too short, too long, or looks like an access
+/// token.
 pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Error> {
     if password.chars().count() < CHARACTERS_MIN {
         return Err(IdentityError::PasswordTooShort { characters_min: CHARACTERS_MIN }.into());
@@ -158,7 +165,7 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
     let mut attempts = Attempts::at("the user");
     loop {
         attempts.begin()?;
-        // No password comes to be after its owner is gone: another user of the same name would have it.
+        // Never store a password after its owner is deleted: a later user of the same name would have it.
         let user = membership::user(ctx, login).await?;
         let password = Password { hash: hash.clone(), set: ctx.now() };
         let writes = vec![
@@ -172,7 +179,7 @@ pub async fn set(ctx: &Context, login: &Login, password: &str) -> Result<(), Err
     }
 }
 
-/// Takes a user's password away, if there is one. Processes that remember whoever showed it forget that within a minute.
+/// Deletes a user's password, if there is one. Processes that cache it forget it within a minute.
 ///
 /// # Errors
 /// [`AccessError::NoUser`].
@@ -184,7 +191,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<(), Error> {
     }
 }
 
-/// The writes that take a user's password away.
+/// The writes that delete a user's password.
 pub(super) fn removal(login: &Login) -> [Write; 2] {
     [Password::key(login), Password::old_key(login)].map(|key| delete(key, Expect::Any))
 }
@@ -192,27 +199,27 @@ pub(super) fn removal(login: &Login) -> [Write; 2] {
 /// Whether a user has a password.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn is_set(ctx: &Context, login: &Login) -> Result<bool, Error> {
     Ok(stored(ctx, login).await?.is_some())
 }
 
-/// What is waited for, if it comes in time.
+/// Waits for a turn, up to [`TURN_MAX`].
 async fn in_time<T>(ctx: &Context, turn: impl Future<Output = T>) -> Result<T, Error> {
     tokio::select! {
         biased;
         turn = turn => Ok(turn),
-        () = ctx.clock.sleep(PATIENCE) => Err(Error::Access(AccessError::TooManyPasswords)),
+        () = ctx.clock.sleep(TURN_MAX) => Err(Error::Access(AccessError::TooManyPasswords)),
     }
 }
 
-/// What a password is remembered by, under a key that this process alone has, and forgets.
+/// The cache key of a password: a hash under a key that only this process has and that it never stores.
 fn hash_in_memory(ctx: &Context, login: &Login, password: &str) -> String {
     let key = ctx.memory.passwords.key(&*ctx.ids);
     sha256_hex(&[key.as_slice(), login.as_str().as_bytes(), b"\0", password.as_bytes()].concat())
 }
 
-/// How long nothing is looked at, in whole seconds. A clock that jumped back keeps nobody out.
+/// The time for which checks are refused, in whole seconds. A clock that jumped back locks no user out.
 fn wait(failures: &Failures, now: Timestamp) -> Option<Duration> {
     let wait = failures.refused_until.since(now);
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -231,9 +238,9 @@ fn count(failures: &mut Failures, now: Timestamp) {
     failures.refused_until = now.plus(wait);
 }
 
-/// Argon2id with 19 MiB, two passes and one lane, the defaults of the library.
+/// Argon2id with 19 MiB, two passes and one lane: the library's defaults.
 ///
-/// Source: the first of what OWASP's Password Storage Cheat Sheet recommends.
+/// Source: OWASP Password Storage Cheat Sheet, its first recommendation.
 fn hash(password: &str, salt: &[u8]) -> Result<String, Error> {
     match Argon2::default().hash_password_with_salt(password.as_bytes(), salt) {
         Ok(hash) => Ok(hash.to_string()),
@@ -241,7 +248,7 @@ fn hash(password: &str, salt: &[u8]) -> Result<String, Error> {
     }
 }
 
-/// Whether this is the hash of that password, with whatever it was made.
+/// Whether this is the hash of that password. The hash names its own parameters.
 fn is_of(password: &str, hash: &str, memory: &mut Vec<Block>) -> Result<bool, Error> {
     computed(password, hash, memory)
         .map_err(|error| Error::Broken(format!("the hash of a password cannot be used: {error}")))
@@ -256,14 +263,14 @@ fn computed(password: &str, hash: &str, memory: &mut Vec<Block>) -> Result<bool,
     let version = hash.version.map_or(Ok(Version::default()), Version::try_from)?;
     let blocks = params.block_count();
     let argon = Argon2::new(Algorithm::try_from(hash.algorithm.as_str())?, version, params);
-    // The first time, and where a hash says that it takes more: the memory stays.
+    // Grows at the first check, and for a hash that needs more. The memory is kept.
     if memory.len() < blocks {
         memory.resize(blocks, Block::default());
     }
     let mut out = vec![0; expected.len()];
     let memory = memory.get_mut(..blocks).unwrap_or_default();
     argon.hash_password_into_with_memory(password.as_bytes(), salt, &mut out, memory)?;
-    // In constant time.
+    // Compares in constant time.
     Ok(Output::new(&out)? == *expected)
 }
 
@@ -272,27 +279,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_says_how_it_was_made_and_is_of_its_password_alone() {
+    fn a_hash_names_its_parameters_and_matches_one_password() {
         let made = hash("correct horse battery", &[7; 16]).unwrap();
         assert!(made.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{made}");
         let work = |hash: &str| hash.split('$').take(4).map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!((work(&made), made.len()), (work(NOBODYS), NOBODYS.len()), "nobody's takes as long");
+        assert_eq!(
+            (work(&made), made.len()),
+            (work(NO_PASSWORD_HASH), NO_PASSWORD_HASH.len()),
+            "the one for no password takes as long"
+        );
         let mut memory = Vec::new();
         let mut is_of = |password, hash| is_of(password, hash, &mut memory);
         assert!(is_of("correct horse battery", &made).unwrap());
         assert!(!is_of("correct horse batterz", &made).unwrap());
-        assert!(!is_of("correct horse battery", NOBODYS).unwrap());
+        assert!(!is_of("correct horse battery", NO_PASSWORD_HASH).unwrap());
         assert!(is_of("", "$argon2id$nonsense").is_err());
         assert!(is_of("", "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ").is_err(), "no hash");
-        // One that was made with less work, as an earlier or a later version may.
+        // A hash with weaker parameters, as an earlier or later version may write.
         let other = "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$tW0pYDZcSxs0SCUMVH4g9r0JbsT8C1kTdUDSyVfoHIA";
         assert!(is_of("password", other).is_ok());
-        assert!(is_of("correct horse battery", &made).unwrap(), "after what another left in the memory");
-        assert_eq!(memory.len(), 19_456, "made once");
+        assert!(is_of("correct horse battery", &made).unwrap(), "after another hash used the memory");
+        assert_eq!(memory.len(), 19_456, "allocated once");
     }
 
     #[test]
-    fn the_wait_doubles_and_has_an_end() {
+    fn the_wait_doubles_up_to_its_maximum() {
         let (mut failures, mut now) = (Failures::default(), Timestamp::from_seconds(1_000));
         let mut waits = Vec::new();
         for _ in 0..12 {

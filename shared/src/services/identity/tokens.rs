@@ -1,4 +1,4 @@
-//! Access tokens, and client certificates in the place of them: a certificate is a token whose secret is a private key.
+//! Access tokens, and client certificates, which serve as access tokens: their secret is a private key.
 
 use std::time::Duration;
 
@@ -16,32 +16,32 @@ use crate::services::store;
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
 
-/// Every access token starts with this, so that scanners for leaked secrets can find it.
+/// The prefix of every access token, by which scanners find leaked ones.
 pub const TOKEN_PREFIX: &str = "swt_";
 
-/// What was begun with a token may be brought to its end for this long after the token's own: a lock or an update shows that it
-/// was begun in time. A token that was revoked has none of it.
+/// The time after a token expires in which its runs may still end: a lock or an update proves that the run
+/// began in time. A revoked token has no such time.
 pub const TOKEN_GRACE: Duration = Duration::from_secs(24 * 3600);
 
-/// Stands before what a client certificate's hash is made of. No text begins with this byte, so whatever is sent as an access
-/// token has another hash than every certificate.
+/// Precedes a client certificate in the input of its hash. No text contains this first byte, so no text sent
+/// as an access token has the hash of a certificate.
 const CERTIFICATE_PREFIX: &[u8] = b"\xffcertificate ";
 
 /// A client certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
-    /// As DER.
+    /// Its DER form.
     pub der: Vec<u8>,
-    /// The end of its time.
+    /// When it expires.
     pub not_after: Timestamp,
 }
 
-/// What tells whose a request is.
+/// The credentials of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown<'a> {
     /// An access token.
     Token(&'a str),
-    /// A client certificate as DER, with whose private key the connection was made.
+    /// A client certificate as DER. The client proved on this connection that it has the private key.
     Certificate(&'a [u8]),
 }
 
@@ -68,17 +68,19 @@ impl Shown<'_> {
     }
 }
 
-/// Finds who shows this access token. One read of the token and one of its owner, remembered for a minute.
+/// Finds the owner of this access token. Costs one read of the token and one of its owner, cached for a
+/// minute.
 ///
 /// # Errors
-/// [`AccessError`] unless the token is known and valid now.
+/// [`AccessError`] unless the token is known and valid.
 pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
     let (caller, _) = authenticate_run(ctx, Shown::Token(token), Duration::ZERO).await?;
     Ok(caller)
 }
 
-/// As [`authenticate`], for a client certificate too; and for so long after its end a token still tells who shows it, with when
-/// it ended: whoever asks has to prove otherwise that they may. A token that was revoked tells nothing.
+/// The same for a client certificate too. For `grace` after it expires, a token still identifies its owner,
+/// and this returns when it expired: the caller has to prove in another way what it may do. A revoked token
+/// identifies no user.
 ///
 /// # Errors
 /// [`AccessError`].
@@ -106,7 +108,7 @@ pub async fn authenticate_run(
     Ok((Caller::new(user, token), ended))
 }
 
-/// Makes an access token, and returns it: it is shown this once, only its hash is kept.
+/// Creates an access token and returns it. It is shown only this once; only its hash is stored.
 ///
 /// # Errors
 /// [`AccessError::NoUser`]; [`IdentityError::TokenExists`], [`IdentityError::ReservedTokenName`].
@@ -119,7 +121,7 @@ pub async fn create_token(
     create_scoped_token(ctx, login, name, None, expires_in).await
 }
 
-/// As [`create_token`], for a token that may do at most this, or what its owner may where that is less.
+/// The same for a token with a highest role: it may do this, or what its owner may if that is less.
 ///
 /// # Errors
 /// As [`create_token`].
@@ -132,12 +134,13 @@ pub async fn create_scoped_token(
 ) -> Result<String, Error> {
     let expires = expires_in.map(|duration| ctx.now().plus(duration));
     let (secret, token) = new_token(ctx, login, name, may, expires);
-    keep(ctx, Shown::Token(&secret), &token).await?;
+    store_token(ctx, Shown::Token(&secret), &token).await?;
     Ok(secret)
 }
 
-/// Makes a client certificate known as a token of its owner's, until its end or an earlier one, that may do at most this,
-/// and returns its entry in their list. It is pinned: who issued it does not matter.
+/// Registers a client certificate as a token of a user, and returns its entry in the user's list. The token
+/// expires with the certificate or earlier, and may do at most what this role may. The certificate is pinned:
+/// its issuer does not matter.
 ///
 /// # Errors
 /// As [`create_token`]; [`IdentityError::CertificateExpired`], [`IdentityError::CertificateInUse`].
@@ -155,10 +158,10 @@ pub async fn create_certificate(
     }
     let expires = expires_in.map_or(end, |duration| now.plus(duration).min(end));
     let token = Token { name: name.clone(), login: login.clone(), created: now, expires: Some(expires), may };
-    keep(ctx, Shown::Certificate(&certificate.der), &token).await
+    store_token(ctx, Shown::Certificate(&certificate.der), &token).await
 }
 
-async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEntry, Error> {
+async fn store_token(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEntry, Error> {
     let Token { login, name, .. } = token;
     if name.as_str() == PASSWORD {
         return Err(IdentityError::ReservedTokenName(name.clone()).into());
@@ -169,13 +172,13 @@ async fn keep(ctx: &Context, shown: Shown<'_>, token: &Token) -> Result<TokenEnt
         let user = membership::user(ctx, login).await?;
         let entry = entry_of(shown, token);
         let mut writes = token_writes(ctx, &entry);
-        // No token comes to be after its owner is gone: another user of the same name would have it.
+        // Never store a token after its owner is deleted: a later user of the same name would have it.
         let owner = writes.len();
         writes.push(check(User::key(login), user.unchanged()));
         match store::commit(ctx, writes).await? {
             Ok(()) => return Ok(entry),
             Err(refusal) if refusal.index == owner => {}
-            // The other may have gone since, so the name is looked for and not the hash.
+            // The other token may be gone by now, so check the name and not the hash.
             Err(_) => {
                 let named = store::get(ctx, &TokenEntry::key(login, name)).await?;
                 return Err(match named {
@@ -198,10 +201,10 @@ pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>
     items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
 }
 
-/// Ends all access tokens of a user, whether that is there or not, and says how many there were.
+/// Revokes all access tokens of a user, whether the user exists or not, and returns how many.
 pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
     let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
-    // Two writes for each, within the bounds of a commit.
+    // Two writes for each token, within the limits of a commit.
     for chunk in items.chunks(50) {
         let mut writes = Vec::with_capacity(2 * chunk.len());
         for item in chunk {
@@ -217,7 +220,7 @@ pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Er
     Ok(items.len())
 }
 
-/// Ends an access token. Processes that remember it forget it within a minute.
+/// Revokes an access token. Processes that cache it forget it within a minute.
 ///
 /// # Errors
 /// [`IdentityError::NoToken`].
@@ -227,7 +230,7 @@ pub async fn revoke_token(ctx: &Context, login: &Login, name: &TokenName) -> Res
         let attempt = attempts.begin()?;
         let key = TokenEntry::key(login, name);
         let Some(entry) = store::read(ctx, &key).await? else {
-            // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
+            // It existed a moment ago: an earlier attempt deleted it, and its answer was lost.
             if attempt > 0 {
                 return Ok(());
             }
@@ -256,7 +259,7 @@ pub(super) fn new_token(
     (secret, Token { name: name.clone(), login: login.clone(), created: ctx.now(), expires, may })
 }
 
-/// A token's entry in its owner's list, with what its item is found by.
+/// A token's entry in its owner's list, with the hash in the key of the token's item.
 pub(super) fn entry_of(shown: Shown<'_>, token: &Token) -> TokenEntry {
     let certificate = match shown {
         Shown::Token(_) => None,

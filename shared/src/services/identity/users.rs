@@ -1,4 +1,4 @@
-//! Users, for whoever works at the store itself.
+//! Users, for the operator.
 
 use std::collections::BTreeMap;
 
@@ -15,22 +15,22 @@ use crate::services::error::{AccessError, IdentityError};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// Memberships that one commit makes or ends.
+/// Memberships that one commit creates or ends.
 const MEMBERSHIPS_MAX: usize = 40;
 
-/// Makes a user, a member of these organizations with this role; the first of them owns the stacks that the user names
-/// without one.
+/// Creates a user, who is a member of these organizations with this role. The first organization owns the
+/// stacks that the user names without one.
 ///
 /// # Errors
-/// [`IdentityError::UserExists`]; [`AccessError::NoOrg`].
+/// [`IdentityError::UserExists`], [`IdentityError::TooManyMemberships`]; [`AccessError::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role) -> Result<User, Error> {
     check_name(login)?;
-    let nobody = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };
-    let user = names.iter().fold(nobody, |user, org| user.as_member(org, role));
+    let user = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };
+    let user = names.iter().fold(user, |user, org| user.as_member(org, role));
     if user.orgs.len() > MEMBERSHIPS_MAX {
         return Err(IdentityError::TooManyMemberships { max: MEMBERSHIPS_MAX }.into());
     }
-    // What is left of a user of that name whose removal did not end.
+    // Left over from a user of that name whose deletion did not finish.
     if store::read(ctx, &User::key(login)).await?.is_none() {
         end_tokens(ctx, login).await?;
     }
@@ -50,7 +50,7 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
     }
 }
 
-/// Refuses the name under which the history knows the operator.
+/// Refuses the operator's reserved name.
 pub(super) fn check_name(login: &Login) -> Result<(), Error> {
     if login.as_str() == OPERATOR {
         return Err(IdentityError::ReservedLogin(OPERATOR).into());
@@ -61,11 +61,11 @@ pub(super) fn check_name(login: &Login) -> Result<(), Error> {
 /// All users, by login.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn list(ctx: &Context) -> Result<Vec<User>, Error> {
     let mut users = Vec::new();
     for (login, _) in directory::users(ctx).await? {
-        // One that is being removed may be listed still.
+        // A user who is being deleted may still be listed.
         if let Some(user) = store::read(ctx, &User::key(&login)).await? {
             users.push(user.value);
         }
@@ -73,17 +73,18 @@ pub async fn list(ctx: &Context) -> Result<Vec<User>, Error> {
     Ok(users)
 }
 
-/// What went with a user.
+/// What was deleted with a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// Access tokens that were ended.
+    /// Access tokens that were revoked.
     pub tokens: usize,
     /// Organizations that the user was a member of.
     pub orgs: Vec<OrgName>,
 }
 
-/// Removes a user with all access tokens, client certificates and the password. Processes that remember one forget it within a minute; an update that
-/// runs ends with its lease. A repeat after a crash takes away what the first left.
+/// Deletes a user with all access tokens, client certificates and the password. Processes that cache one
+/// forget it within a minute. A running update ends with its lease. Run again after a crash, it deletes what
+/// is left.
 ///
 /// # Errors
 /// [`AccessError::NoUser`].
@@ -94,7 +95,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         let attempt = attempts.begin()?;
         let Some(user) = store::read(ctx, &User::key(login)).await? else {
             let tokens = end_tokens(ctx, login).await?;
-            // It was there a moment ago: an earlier attempt removed it, and its answer was lost.
+            // It existed a moment ago: an earlier attempt deleted it, and its answer was lost.
             if attempt > 0 || tokens > 0 {
                 return Ok(Removed { tokens, orgs: left });
             }
@@ -105,7 +106,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         let mut writes: Vec<_> =
             ended.iter().map(|org| delete(Member::key(org, login), Expect::Any)).collect();
         if orgs.is_empty() {
-            // From here on no token of the user's is good: whoever reads one looks for its owner.
+            // From here on, no token of the user is valid: every request with one reads its owner.
             writes.push(delete(User::key(login), user.unchanged()));
             writes.push(delete(DirectoryEntry::key_of_user(login), Expect::Any));
             writes.extend(passwords::removal(login));

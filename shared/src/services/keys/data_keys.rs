@@ -1,7 +1,8 @@
-//! The secrets of a stack or an environment, sealed under its own data key.
+//! Encrypts the secrets of a stack or an environment with its own data key.
 //!
-//! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the plaintext`, with
-//! its owner's id as associated data: it opens for its own stack only, whatever that is called by then.
+//! A ciphertext is `format: u8 = 1 | key number: u32, big endian | nonce: 12 bytes | AES-256-GCM of the
+//! plaintext`. The associated data is the owner's id, so a ciphertext opens for its own stack only, even
+//! after a rename.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -31,10 +32,10 @@ const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 const DIGEST_BYTES: usize = 16;
 
-/// Seals values for their owner. At most one data key is made or opened, whatever their number.
+/// Encrypts values for their owner. Creates or unwraps at most one data key for all of them.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+/// Errors of the ports; [`Error::Broken`] if the owner's key does not open.
 pub async fn encrypt(
     ctx: &Context,
     owner: impl Into<KeyOwner>,
@@ -46,7 +47,7 @@ pub async fn encrypt(
     let bytes = plaintexts.iter().map(Vec::len).sum();
     let ids = Arc::clone(&ctx.ids);
     let aad = owner.id();
-    // Each goes when it is sealed.
+    // Each plaintext is dropped as soon as it is encrypted.
     let seal = move |plaintext: Vec<u8>| {
         let mut ciphertext = Vec::with_capacity(HEADER_BYTES + NONCE_BYTES + plaintext.len() + TAG_BYTES);
         ciphertext.push(FORMAT);
@@ -66,10 +67,10 @@ pub async fn encrypt(
     if bytes <= SMALL_BYTES_MAX { seal_all() } else { work::on(bytes, seal_all).await }
 }
 
-/// Opens ciphertexts.
+/// Decrypts ciphertexts.
 ///
 /// # Errors
-/// [`Error::Invalid`] when one was not sealed for this owner by this server.
+/// [`Error::Invalid`] if this server did not encrypt one of them for this owner.
 pub async fn decrypt(
     ctx: &Context,
     owner: impl Into<KeyOwner>,
@@ -77,7 +78,7 @@ pub async fn decrypt(
 ) -> Result<Vec<Vec<u8>>, Error> {
     let owner = owner.into();
     let foreign = move || Error::Invalid(InvalidInput::ForeignCiphertext(owner));
-    // All keys first: what needs processors alone is then done at once.
+    // Load all keys first: the rest needs only the processor, and runs as one piece of work.
     let mut ciphers: BTreeMap<u32, Aes256Gcm> = BTreeMap::new();
     for ciphertext in &ciphertexts {
         let number = Sealed::of(ciphertext).ok_or_else(foreign)?.number;
@@ -98,7 +99,7 @@ pub async fn decrypt(
     if bytes <= SMALL_BYTES_MAX { open_all() } else { work::on(bytes, open_all).await }
 }
 
-/// A ciphertext, taken apart.
+/// The parts of a ciphertext.
 struct Sealed<'a> {
     number: u32,
     nonce: &'a [u8; NONCE_BYTES],
@@ -113,16 +114,16 @@ impl<'a> Sealed<'a> {
     }
 }
 
-/// Seals a long text in place, in the same form, for its owner alone.
+/// Encrypts a long text in place for its owner, in the same form.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+/// Errors of the ports; [`Error::Broken`] if the owner's key does not open.
 pub(crate) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Result<Vec<u8>, Error> {
     let (number, key) = newest_key(ctx, owner).await?;
     let mut nonce = [0; NONCE_BYTES];
     ctx.ids.fill(&mut nonce);
     work::on(text.len(), move || {
-        // In the same memory: a text may be as long as memory allows once.
+        // In the same memory: memory may have room for the text only once.
         let mut sealed = text;
         sealed.reserve_exact(HEADER_BYTES + NONCE_BYTES + TAG_BYTES);
         sealed.splice(0..0, [FORMAT].into_iter().chain(number.to_be_bytes()).chain(nonce));
@@ -136,10 +137,11 @@ pub(crate) async fn seal(ctx: &Context, owner: KeyOwner, text: Vec<u8>) -> Resul
     .await
 }
 
-/// Opens what [`seal`] made, in place.
+/// Decrypts in place what [`seal`] returned.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] for anything else, since only what this server stored is opened so.
+/// Errors of the ports; [`Error::Broken`] for anything else, since the text comes from this server's own
+/// store.
 pub(crate) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) -> Result<Vec<u8>, Error> {
     let foreign = || Error::Broken(format!("a text of {owner} does not open with its key"));
     let (&[format, k0, k1, k2, k3], rest) = sealed.split_first_chunk::<HEADER_BYTES>().ok_or_else(foreign)?;
@@ -166,11 +168,12 @@ pub(crate) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) ->
     .await
 }
 
-/// Makes digests of values that one owner's data key is in: whoever has a digest alone cannot try what it is of.
+/// Makes digests of values with a key derived from the owner's data key. A digest alone does not let an
+/// attacker test guesses of its value.
 pub(crate) struct Digester(Hmac<Sha256>);
 
 impl Digester {
-    /// The digest of a value, of which this is the hash.
+    /// The digest of the value with this hash.
     pub(crate) fn digest(&self, hash: &[u8]) -> String {
         let mut mac = self.0.clone();
         mac.update(hash);
@@ -179,17 +182,17 @@ impl Digester {
     }
 }
 
-/// What makes the digests of an owner. It is always of the first data key, so that digests stay comparable when keys are
-/// renewed. No call where that is remembered, as it is after [`seal`].
+/// Returns the owner's digester. It always uses the first data key, so that digests stay comparable after a
+/// rotation. Costs no call if the key is cached, as it is after [`seal`].
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when the owner's key does not open.
+/// Errors of the ports; [`Error::Broken`] if the owner's key does not open.
 pub(crate) async fn digester(ctx: &Context, owner: KeyOwner) -> Result<Digester, Error> {
     let key = match data_key(ctx, owner, 1).await? {
         Some(key) => key,
         None => newest_key(ctx, owner).await?.1,
     };
-    // A key of its own: the data key itself is for a cipher.
+    // Derive a separate key: the data key itself is for a cipher.
     let subkey = keyed(&key.0).chain_update(b"digests of values").finalize().into_bytes();
     Ok(Digester(keyed(&subkey)))
 }
@@ -202,16 +205,16 @@ fn cipher(key: &DataKey) -> Aes256Gcm {
     Aes256Gcm::new(&key.0.into())
 }
 
-/// What data keys of this owner are for.
+/// The context that the owner's data keys are bound to.
 pub(crate) fn context(owner: KeyOwner) -> KeyContext {
     KeyContext { name: owner.kind(), value: owner.id() }
 }
 
-/// Makes a new data key for a stack, and returns its number: new secrets are sealed under it, and the older keys open what
-/// they have sealed. Servers that remember the older one go on with it for some minutes.
+/// Creates a new data key for a stack, and returns its number. The server encrypts new secrets with it; the
+/// older keys still decrypt theirs. Servers that cache an older key use it for some more minutes.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn renew_key(ctx: &Context, stack: StackId) -> Result<u32, Error> {
     match renew_newest_key(ctx, stack).await? {
         Some(number) => Ok(number),
@@ -234,7 +237,7 @@ pub(super) async fn renew_newest_key(
         let (_, wrapped) = store::generate_key(ctx, &context(owner)).await?;
         let record = WrappedDataKey { created: ctx.now() };
         let key = WrappedDataKey::key(owner, number);
-        // An owner that is erased gets none: nobody would remove it.
+        // An erased owner gets no key: nothing would delete it.
         let is_there = check(newest.key, Expect::Revision(newest.revision));
         let writes = vec![is_there, store::put_with(ctx, key, Expect::Absent, &record, &wrapped.0)];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -244,7 +247,7 @@ pub(super) async fn renew_newest_key(
     }
 }
 
-/// What is wrong with an owner's data keys, in words.
+/// Describes what is wrong with an owner's data keys.
 pub(crate) async fn key_problems(ctx: &Context, owner: KeyOwner) -> Result<Vec<String>, Error> {
     let mut problems = Vec::new();
     for item in store::query_all(ctx, WrappedDataKey::of_owner(owner), usize::MAX).await? {
@@ -274,8 +277,8 @@ fn key_number(owner: KeyOwner, item: &Item) -> Result<u32, Error> {
         .map_err(|_| Error::Broken(format!("the data key {:?} of {owner} has no number", item.key.sort)))
 }
 
-/// The key that new secrets are sealed under, made when the first one is. Two first callers end with the same key: the
-/// put is on the condition that there is none, and whoever loses reads the winner's.
+/// The key for new secrets, created for the first one. Two concurrent first callers get the same key: the put
+/// requires that there is none, and the loser reads the winner's.
 async fn newest_key(ctx: &Context, owner: KeyOwner) -> Result<(u32, DataKey), Error> {
     let now = ctx.now();
     if let Some(number) = ctx.memory.newest_keys.get(&owner, now, DATA_KEY_REMEMBERED_FOR)
@@ -316,7 +319,7 @@ fn remembered(ctx: &Context, owner: KeyOwner, number: u32) -> Option<DataKey> {
     ctx.memory.data_keys.get(&(owner, number), ctx.now(), DATA_KEY_REMEMBERED_FOR)
 }
 
-/// Opens a data key that was read, unless it is remembered: the master key is asked over a network, and each call is paid for.
+/// Unwraps a data key that was read, unless it is cached: the master key is a paid call over a network.
 async fn open_key(ctx: &Context, owner: KeyOwner, number: u32, item: &Item) -> Result<DataKey, Error> {
     if let Some(key) = remembered(ctx, owner, number) {
         return Ok(key);

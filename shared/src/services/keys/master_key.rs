@@ -1,8 +1,8 @@
-//! Replacing keys: everything that is wrapped under an older master key is wrapped under the newest, what signs update tokens is
-//! made anew, and so are all data keys, if the operator asks for that.
+//! Rotates keys: wraps every key again under the newest master key, replaces the key that signs update
+//! tokens, and, if the operator asks for it, all data keys.
 //!
-//! Each wrapped key is put on the condition that nobody changed it, so this may be broken off anywhere, and done again:
-//! what is under the newest already stays as it is.
+//! Each put requires that the wrapped key has not changed, so this can be interrupted anywhere and run again:
+//! keys under the newest master key stay as they are.
 
 use std::collections::HashSet;
 
@@ -13,21 +13,21 @@ use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, updates};
 
-/// What was wrapped anew.
+/// The counts of a rotation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rewrapped {
-    /// Keys that were looked at.
+    /// Keys that were checked.
     pub keys: u64,
-    /// Those of them that were under an older master key.
+    /// Keys of these that were under an older master key.
     pub rewrapped: u64,
 }
 
-/// Wraps every data key under the newest master key, and puts a new one in the place of the key that signs update tokens, if that is
-/// under an older one: who has a copy of it must not sign any more.
+/// Wraps every data key under the newest master key. If the key that signs update tokens is under an older
+/// one, replaces it: a holder of a copy must not sign any more.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] for a key that does not open under any master key: the older ones may not be
-/// forgotten then.
+/// Errors of the ports; [`Error::Broken`] for a key that no master key opens: keep the older master keys
+/// then.
 pub async fn rewrap(
     ctx: &Context,
     inventory: &dyn Inventory,
@@ -59,11 +59,12 @@ pub async fn rewrap(
     Ok(done)
 }
 
-/// Makes a new data key for each owner that has one, and says for how many: new secrets are sealed under it, and the older keys
-/// open what they have sealed. Servers that remember an older one go on with it for some minutes.
+/// Creates a new data key for each owner that has one, and returns the number of owners. The server encrypts
+/// new secrets with it; the older keys still decrypt theirs. Servers that cache an older key use it for some
+/// more minutes.
 ///
 /// # Errors
-/// Those of the ports.
+/// Errors of the ports.
 pub async fn renew_data_keys(
     ctx: &Context,
     inventory: &dyn Inventory,
@@ -100,7 +101,7 @@ async fn rewrap_one(
         let (record, wrapped) = WrappedDataKey::decode_with(&item.value)?;
         let wrapped = store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), context).await;
         let named = |error| match error {
-            Error::Broken(words) => Error::Broken(format!("{:?}: {words}", item.key)),
+            Error::Broken(detail) => Error::Broken(format!("{:?}: {detail}", item.key)),
             other => other,
         };
         let Some(wrapped) = wrapped.map_err(named)? else { return Ok(()) };
@@ -110,7 +111,7 @@ async fn rewrap_one(
             done.rewrapped += 1;
             return Ok(());
         }
-        // Changed or removed meanwhile.
+        // Changed or deleted meanwhile.
         match store::get(ctx, &item.key).await? {
             Some(now) => item = now,
             None => return Ok(()),

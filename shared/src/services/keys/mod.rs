@@ -1,4 +1,4 @@
-//! The keys that seal secrets, and the master key that seals them.
+//! Data keys, which encrypt secrets, and the master key, which wraps data keys.
 
 pub mod data_keys;
 pub mod master_key;
