@@ -563,7 +563,7 @@ async fn the_record_of_an_end_names_its_user() {
         let records = app.take_audit();
         let ends: Vec<_> = records.iter().filter(|record| record["action"] == "update.end").collect();
         let [ended] = ends[..] else { panic!("not one record: {records:?}") };
-        assert_eq!(said(ended), "update.end done failed, by its lease that was over; begun by bob (laptop)");
+        assert_eq!(said(ended), "update.end done failed, because its lease ran out; begun by bob (laptop)");
         assert_eq!((who(ended), &ended["update"]), ((Value::Null, Value::Null), &json!(run.id)));
     }
 }

@@ -174,7 +174,7 @@ async fn a_body_that_does_not_arrive_gets_a_408_and_is_disconnected() {
     assert_eq!(status, 408);
     assert!(head.to_ascii_lowercase().contains("connection: close"), "{head}");
     let words = refusal(status, &body);
-    assert!(words.contains("did not come to its end"), "{words}");
+    assert!(words.contains("did not arrive in time"), "{words}");
 }
 
 #[tokio::test]

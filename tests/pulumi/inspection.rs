@@ -108,7 +108,7 @@ async fn pulumi_api_finds_operations_by_name() {
     let shown = cli.run(["api", "GetStack"]).await.assert_success().json();
     assert_eq!(shown["tags"]["team"], json!(null), "{shown}");
     let listed = cli.run(["api", "list"]).await.assert_success();
-    assert_says(&listed, &["The members of an organization, with their roles"]);
+    assert_says(&listed, &["List the members of an organization, with their roles"]);
     let told = cli.run(["api", "describe", "ListUserStacks"]).await.assert_success();
     assert_says(&told, &["continuationToken", "resourceCount"]);
 }

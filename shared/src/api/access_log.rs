@@ -1,4 +1,5 @@
-//! The access log: for each request that ends one log line, its metrics, and an audit record if it is an action.
+//! The access log: when a request ends, it gets one log line, its metrics, and an audit record if it is an
+//! action.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use super::request_context::{RequestContext, RequestFacts};
 use super::tfstate_methods;
 use crate::ports::Timestamp;
 
-/// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports its result.
+/// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports
+/// its result.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(app, &mut request);
     let mut response = match tfstate_methods::normalize(request) {
@@ -26,14 +28,15 @@ pub(super) async fn observe(State(app): State<App>, mut request: Request, next: 
         Err(refused) => *refused,
     };
     if response.status() == StatusCode::REQUEST_TIMEOUT && watched.version <= Version::HTTP_11 {
-        // The rest of the body may still come, and is not another request.
+        // The rest of the body may still arrive and must not be read as another request.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     watched.end(&mut response);
     response
 }
 
-/// A request under way. Dropped without an end, its client went before the answer was there, and that is told too.
+/// A request that has not ended. If it is dropped, the client disconnected before the answer was ready, and
+/// that is recorded too.
 struct Watched {
     app: App,
     context: RequestContext,
@@ -46,7 +49,7 @@ struct Watched {
     is_over: bool,
 }
 
-/// What became of it.
+/// The result of a request.
 #[derive(Default)]
 struct Answered {
     status: Option<StatusCode>,
@@ -56,8 +59,9 @@ struct Answered {
 }
 
 impl Answered {
-    /// Whether it was refused for its credentials, or for what they may do: in an organization of others all is as if it did not exist.
-    fn was_not_let_in(&self, facts: &RequestFacts) -> bool {
+    /// Whether the credentials, or what they allow, were the reason to refuse. To a caller who is not a
+    /// member, everything in an organization looks as if it did not exist.
+    fn was_access_refused(&self, facts: &RequestFacts) -> bool {
         match self.status {
             Some(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => true,
             Some(status) => facts.is_foreign() && status.is_client_error(),
@@ -114,13 +118,14 @@ impl Watched {
         self.log(&facts, duration, answered);
         if let Some((audit, route)) = self.app.audit().zip(facts.route)
             && let Some(action) =
-                route.action.or_else(|| answered.was_not_let_in(&facts).then_some(audit::REFUSED))
+                route.action.or_else(|| answered.was_access_refused(&facts).then_some(audit::REFUSED))
         {
             audit.keep(&self.record(facts, action, now, answered.status));
         }
     }
 
-    /// A failure of ours is an error with its whole story; anything else is a line of the access log.
+    /// Logs a failure of the server as an error with its chain of causes, and any other request as an access
+    /// log line.
     fn log(&self, facts: &RequestFacts, duration: Duration, answered: &Answered) {
         let request_id = self.request_id.as_str();
         let method = self.method.as_str();
@@ -197,8 +202,9 @@ impl Drop for Watched {
     }
 }
 
-/// The trace and the span that a client sends with its request, `<32 hex digits>-<16 hex digits>`: as an ID they lead from
-/// its traces to our log and back. Source: W3C Trace Context, `traceparent`, version 00.
+/// The trace and the span that a client sends with its request, `<32 hex digits>-<16 hex digits>`. As the
+/// request's ID, they link the client's traces and our log. Source: W3C Trace Context, `traceparent`, version
+/// 00.
 fn trace(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let (ids, _flags) = text.strip_prefix("00-")?.rsplit_once('-')?;
@@ -216,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trace_of_the_client_is_the_id_of_its_request_where_it_is_one() {
+    fn a_valid_trace_of_the_client_becomes_the_request_id() {
         let found = |text: &str| {
             trace(&HeaderMap::from_iter([("traceparent".parse().unwrap(), text.parse().unwrap())]))
         };

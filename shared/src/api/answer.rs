@@ -1,4 +1,4 @@
-//! Bodies of answers. What they hold is on the account until the socket has taken it.
+//! Bodies of answers. Their bytes count in the account until the socket has taken them.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,17 +17,18 @@ use http_body::{Frame, SizeHint};
 use crate::account::{Portion, Reservation};
 use crate::services::{Error, work};
 
-/// A long answer goes out in frames of this size.
+/// The size of a frame of a long answer, in bytes.
 pub(super) const FRAME_BYTES: usize = 64 << 10;
 
-/// Frames that are inflated at once.
+/// Frames that one piece of work inflates.
 const FRAMES_AT_ONCE: usize = 4;
 
-/// What an answer that is made while it is sent holds until its end. In the answer's extensions.
+/// Bytes that an answer holds until its end, if it is produced while it is sent. Stored in the answer's
+/// extensions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holds(pub(super) usize);
 
-/// The answer, which holds from now on what it needs of its request's reservation.
+/// Returns the answer with the part of the request's reservation that it still needs.
 pub(super) fn accounted(mut response: Response, reservation: Reservation) -> Response {
     if let Some(Holds(bytes)) = response.extensions_mut().remove() {
         reservation.settle(bytes);
@@ -35,14 +36,14 @@ pub(super) fn accounted(mut response: Response, reservation: Reservation) -> Res
     }
     let bytes = usize::try_from(response.body().size_hint().lower()).unwrap_or(usize::MAX);
     if bytes <= FRAME_BYTES {
-        // Less than what a connection holds of any answer.
+        // Shorter than what a connection buffers for any answer.
         return response;
     }
     reservation.settle(bytes);
     response.map(|body| Body::new(Accounted { body, reservation, by_frame: true }))
 }
 
-/// The body of an answer, with what it holds.
+/// The body of an answer, with the bytes that it holds.
 struct Accounted {
     body: Body,
     reservation: Reservation,
@@ -59,7 +60,8 @@ impl HttpBody for Accounted {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let this = &mut *self;
         Pin::new(&mut this.body).poll_frame(cx).map_ok(|frame| match this.by_frame {
-            // A frame is held for as long as a part of it is not sent, and this body ends before that.
+            // A frame keeps its bytes until all parts of it are sent, which may be after the end of this
+            // body.
             true => frame.map_data(|bytes| {
                 let portion = this.reservation.split(bytes.len());
                 Bytes::from_owner(Sent { bytes, _portion: portion })
@@ -77,7 +79,7 @@ impl HttpBody for Accounted {
     }
 }
 
-/// Bytes on their way, with what they hold.
+/// Bytes that are being sent, with their part of the reservation.
 struct Sent {
     bytes: Bytes,
     _portion: Portion,
@@ -89,12 +91,12 @@ impl AsRef<[u8]> for Sent {
     }
 }
 
-/// The text of a gzip as a body that inflates it while it is sent, and what that holds.
+/// Returns a body that inflates a gzip while it is sent, and the bytes that it holds.
 pub(super) fn inflating(gzip: Bytes) -> (Body, Holds) {
     let holds = Holds(gzip.len() + FRAMES_AT_ONCE * FRAME_BYTES);
     let frames = stream::try_unfold(Some(MultiGzDecoder::new(gzip.reader())), |decoder| async {
         let Some(decoder) = decoder else { return Ok(None) };
-        // However little this is: many of them are long work.
+        // Always in the background: each piece is small, but together they are long work.
         work::on(usize::MAX, move || inflate_some(decoder)).await.map(Some)
     });
     let frames = frames.map_ok(|frames: Vec<Bytes>| stream::iter(frames).map(Ok::<_, Error>)).try_flatten();
@@ -121,7 +123,7 @@ fn inflate_some(mut decoder: Decoder) -> Result<(Vec<Bytes>, Option<Decoder>), E
     Ok((frames, Some(decoder)))
 }
 
-/// Text that is written in pieces, each of which goes when it is sent.
+/// Text that is written in pieces. Each piece is freed when it is sent.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     full: VecDeque<Bytes>,
@@ -129,11 +131,11 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The JSON of a value.
+    /// The JSON text of a value.
     pub(super) fn of(value: &impl serde::Serialize) -> Result<Self, Error> {
         let mut pieces = Self::default();
         serde_json::to_writer(&mut pieces, value)
-            .map_err(|error| Error::Broken(format!("an answer is no JSON: {error}")))?;
+            .map_err(|error| Error::Broken(format!("an answer does not serialize: {error}")))?;
         Ok(pieces)
     }
 

@@ -1,4 +1,5 @@
-//! The state that handlers share: the context of the use cases, and what limits and records requests.
+//! The state that handlers share: the context of the use cases, the limits on requests, and what records
+//! them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,12 +12,13 @@ use crate::account::ByteAccount;
 use crate::context::Context;
 use crate::limits::{MEMORY_BYTES_MAX, REQUESTS_PER_TOKEN_MAX};
 
-/// Limits that the operator sets on concurrent requests.
+/// The operator's limits on concurrent requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Concurrent requests with the same token.
+    /// Concurrent requests with the same token, at most.
     pub requests_per_token_max: usize,
-    /// Bytes that all requests hold: bodies, what was fetched, what is made of both, and answers that are not sent yet.
+    /// Bytes that all requests hold, at most: bodies, what was fetched, what is made of both, and answers
+    /// that are not sent yet.
     pub memory_bytes_max: usize,
 }
 

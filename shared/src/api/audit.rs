@@ -1,5 +1,6 @@
-//! Who did what to which stack: one record for each request that a row of the route table marks as an action, and for any other that
-//! is refused for its credentials or its rights.
+//! The audit log: who did what to which stack, state or environment. It gets one record for each request that
+//! the route table marks as an action, and for each other request that is refused for its credentials or its
+//! rights.
 
 use std::sync::Arc;
 
@@ -8,68 +9,70 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::ports::Timestamp;
 
-/// The action of a request that was refused, where its row has none.
+/// The action of a refused request whose route has none.
 pub const REFUSED: &str = "access";
 
-/// How an action ended.
+/// The result of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Result {
-    /// It was done.
+    /// The action was done.
     Done,
-    /// It was refused: nothing happened.
+    /// The request was refused and changed nothing.
     Refused,
-    /// It failed, or its client went before the answer was there. It may have happened.
+    /// The request failed, or its client disconnected before the answer was ready. The action may have been
+    /// done.
     Unknown,
 }
 
-/// One record. Serialized it is the JSON object of one line; what is not known is absent.
+/// One record, which serializes to the JSON object of one line. Unknown members are absent.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
-    /// When the answer was there, RFC 3339 in UTC.
+    /// When the answer was ready, as RFC 3339 in UTC.
     #[serde(serialize_with = "rfc3339")]
     pub time: Timestamp,
-    /// What was asked for, such as `stack.rename`.
+    /// The action, such as `stack.rename`.
     pub action: &'static str,
-    /// How it ended.
+    /// The result of the action.
     pub result: Result,
-    /// The status of the answer; absent where there was none.
+    /// The status of the answer; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Who asked; with the credentials of an update, who got them. Absent where the credentials were not good.
+    /// The user who sent the request. For an update's token: the user who started the update. Absent if the
+    /// credentials were not valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The login that a wrong password was shown for, whether there is such a user or not.
+    /// The login that came with a wrong password, whether there is such a user or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<String>,
-    /// The name of the access token that was shown.
+    /// The name of the access token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
-    /// The organization.
+    /// The organization that the request is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
-    /// The project.
+    /// The project that the request is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// The stack.
+    /// The stack that the request is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
-    /// The Terraform state, by its id or by its address.
+    /// The Terraform state, by its ID or its address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The environment.
+    /// The environment that the request is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// The update.
+    /// The update that the request is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<String>,
-    /// What else there is to say, in few words: the new name, the outcome, how many secrets.
+    /// More about the action, in short: the new name, the outcome, the number of secrets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The address that the connection came from; behind a proxy, the proxy's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The request's ID, as in the log and in the answer.
+    /// The request's ID, which the log and the answer have too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
@@ -78,19 +81,21 @@ fn rfc3339<S: serde::Serializer>(time: &Timestamp, serializer: S) -> std::result
     serializer.serialize_str(&time.to_rfc3339())
 }
 
-/// Where records go.
+/// Where audit records are written.
 pub trait AuditLog: Send + Sync + 'static {
-    /// Keeps a record. Called once for each, before its answer is sent; it tells nobody when it fails but the log.
+    /// Writes a record. Called once for each record, before the answer is sent. A failure to write goes to
+    /// the log only.
     fn keep(&self, record: &Record);
 }
 
-/// Has this log keep a record of each update that ends in this process because its lease is over, though no request asks for that.
+/// Makes this log record each update that this process ends because the lease expired, which no request asks
+/// for.
 pub fn keep_lapses(ctx: &Context, audit: Arc<dyn AuditLog>) {
     let clock = Arc::clone(&ctx.clock);
-    // A context that is served twice has its log already.
+    // A context that is served twice already has a log.
     let _ = ctx.on_lapse.set(Box::new(move |id, update| {
         let by = &update.requester;
-        let words = format!("failed, by its lease that was over; begun by {} ({})", by.login, by.token);
+        let detail = format!("failed, because its lease ran out; begun by {} ({})", by.login, by.token);
         audit.keep(&Record {
             time: clock.now(),
             action: "update.end",
@@ -105,7 +110,7 @@ pub fn keep_lapses(ctx: &Context, audit: Arc<dyn AuditLog>) {
             state: None,
             environment: None,
             update: Some(id.to_string()),
-            detail: Some(words),
+            detail: Some(detail),
             from: None,
             request_id: None,
         });

@@ -1,4 +1,4 @@
-//! Who asks: decided once for each request, by the route's row in the table, before its body is read.
+//! Authenticates and authorizes each request once, by its row in the route table, before the body is read.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ use crate::services::states::writes::Proof;
 use crate::services::store::stack_lookup;
 use crate::services::{Error, states, updates};
 
-/// Lets a request through to its handler, with what its row demands.
+/// Runs the handler of a request after checking what its row demands.
 pub(super) async fn guard(
     State((app, route)): State<(App, &'static Route)>,
     request: Request,
@@ -43,10 +43,10 @@ pub(super) async fn guard(
     let path = request.extensions().get::<MatchedPath>().cloned();
     let mut response = let_in(app, route, request, next).await;
     if route.auth != Auth::Nobody {
-        // Much of it is secret, and none of it is for a cache on the way, or on the disk of a client.
+        // Many answers are secret, and none may be cached by a proxy or on a client's disk.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    // For whoever stands around the router and does not see what matched.
+    // For the layers around the router, which do not see the matched path.
     path.map(|path| response.extensions_mut().insert(path));
     match route.auth {
         Auth::State | Auth::Run => for_state_clients(response),
@@ -71,7 +71,8 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     if let Some(ShowedToken(tell)) = &showed {
         tell();
     }
-    // What updates hold is their user's: each preview that one token began would have a share of its own else.
+    // Bytes of updates count for their user. Otherwise each preview that one token begins would get its own
+    // share.
     let bearer = parts.extensions.get::<Claims>().and_then(|claims| claims.bearer.as_ref());
     let reservation = match bearer {
         Some(bearer) => app.account().open(&Holder::Person(bearer.requester())),
@@ -82,8 +83,8 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     accounted(response, reservation)
 }
 
-/// What a client of states is told beside a refusal: how to show credentials, and when to try again. It shows its user nothing
-/// but the status.
+/// Adds to a refusal what clients of states need: how to send credentials, and when to try again. They show
+/// their user only the status.
 fn for_state_clients(mut response: Response) -> Response {
     match response.status() {
         StatusCode::UNAUTHORIZED => {
@@ -111,7 +112,7 @@ async fn admit(
             let caller = tokens::authenticate(app, token).await?;
             let requester = caller.requester();
             context.asked_by(requester.clone());
-            let caller = asking(route, caller, context, None)?;
+            let caller = authorize(route, caller, context, None)?;
             parts.extensions.insert(caller);
             Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
@@ -126,13 +127,13 @@ async fn admit(
                     tokens::authenticate_run(app, Shown::Certificate(der), grace).await?
                 }
                 StateCredentials::Password { login, password } => {
-                    context.tries(login);
+                    context.record_login_attempt(login);
                     (passwords::authenticate(app, login, password).await?, None)
                 }
             };
             let requester = caller.requester();
             context.asked_by(requester.clone());
-            let caller = asking(route, caller, context, ended)?;
+            let caller = authorize(route, caller, context, ended)?;
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
@@ -155,9 +156,9 @@ async fn admit(
     })
 }
 
-/// A caller who asks for what this row does; refused now, where it is known already that they may not. A token that has
-/// ended proves first that it may be shown at all.
-fn asking(
+/// The caller with the role that this row needs. Refuses at once a caller who is known to lack it. An expired
+/// token first has to prove that it may still be used.
+fn authorize(
     route: &Route,
     caller: Caller,
     context: &RequestContext,
@@ -172,21 +173,22 @@ fn asking(
     Ok(caller)
 }
 
-/// The credentials of this scheme. Schemes compare without case, as HTTP has it.
+/// The credentials of this scheme. HTTP compares schemes without case.
 fn credentials<'a>(parts: &'a Parts, scheme: &str) -> Option<&'a str> {
     let (found, credentials) = parts.headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     found.eq_ignore_ascii_case(scheme).then(|| credentials.trim())
 }
 
-/// What a client of states shows.
+/// The credentials of a client of states.
 enum StateCredentials {
     Token(String),
     Password { login: String, password: String },
     Certificate(ClientCertificate),
 }
 
-/// What a client of states shows: Basic credentials, since they are all that Terraform sends, whose password is an access token
-/// or the user's own; a token as a bearer, or as Pulumi's CLI sends one; and without all of these the connection's certificate.
+/// Reads the credentials of a client of states: Basic credentials, the only kind that Terraform sends, with
+/// an access token or the user's own password as the password; a token as a bearer, or as Pulumi's CLI sends
+/// it; otherwise the connection's certificate.
 fn state_credentials(parts: &Parts) -> Result<StateCredentials, Error> {
     let missing = || Error::Access(AccessError::NoStateToken);
     if let Some(encoded) = credentials(parts, "basic") {
@@ -207,21 +209,23 @@ fn basic(encoded: &str) -> Option<StateCredentials> {
     let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
     let (username, password) = decoded.split_once(':')?;
     Some(match password {
-        // Some can only send a username.
+        // Some clients can only send a username.
         "" => StateCredentials::Token(username.to_owned()),
         token if token.starts_with(TOKEN_PREFIX) => StateCredentials::Token(token.to_owned()),
         _ => StateCredentials::Password { login: username.to_owned(), password: password.to_owned() },
     })
 }
 
-/// Whether a page has a browser send it. A browser adds its user's certificate, and a password that it was once asked for, to what
-/// any page sends here, and says that a page does. This server has no pages, and other clients say nothing of the kind.
+/// Whether a web page makes a browser send the request. A browser attaches its user's certificate, and a
+/// password that the user once typed, to every request that a page sends here, and it marks such requests.
+/// This server has no pages that do this, and other clients do not set the marks.
 fn is_of_a_page(parts: &Parts) -> bool {
     let site = parts.headers.get("sec-fetch-site");
     parts.headers.contains_key(ORIGIN) || site.is_some_and(|site| site != "none" && site != "same-origin")
 }
 
-/// Who reads or writes a state or gives back its lock. Their token may have ended while they held it.
+/// The caller of a read, a write or an unlock of a state. The token may have expired while the caller held
+/// the lock.
 #[derive(Debug, Clone)]
 pub(super) struct RunCaller {
     caller: Caller,
@@ -229,7 +233,8 @@ pub(super) struct RunCaller {
 }
 
 impl RunCaller {
-    /// The caller, if their token is good, or if they have held the state's lock since before it ended.
+    /// Returns the caller if the token is valid, or if the caller has held the state's lock since before the
+    /// token expired.
     pub(super) async fn holding(
         self,
         app: &App,
@@ -265,7 +270,7 @@ impl FromHead for Claims {
 }
 
 fn wrong_row(what: &str) -> Failure {
-    Error::Broken(format!("a handler asks for {what} credentials that its route does not demand")).into()
+    Error::Broken(format!("a handler reads {what} credentials that its route does not require")).into()
 }
 
 from_head!(RunCaller, Caller, Claims);

@@ -1,5 +1,5 @@
-//! Reading bodies: limited before they are read and while they inflate, and inflated by their first bytes, since what
-//! stands between a client and us does not always keep the header true.
+//! Reads bodies. Their size is limited before they are read and while they inflate. A gzip is recognized by
+//! its first bytes, since proxies between a client and this server do not always keep the header correct.
 
 mod buffer;
 mod pace;
@@ -26,8 +26,8 @@ use crate::services::error::InvalidInput;
 use crate::services::store::compression::{gzip, length_said};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
-/// The longest body that the route takes, in bytes, as sent and inflated, and how many times its text a request holds. Put there
-/// by the guard.
+/// The route's limits for a body, which the guard sets: its length in bytes, as sent and inflated, and the
+/// number of copies of its text that a request holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyLimit {
     pub(super) bytes_max: usize,
@@ -36,7 +36,7 @@ pub(super) struct BodyLimit {
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// A body: the text, and its gzip as it was sent, if it was.
+/// A body: its text, and its gzip if it was sent as one.
 #[derive(Debug)]
 pub(super) struct Body {
     pub(super) text: Bytes,
@@ -44,38 +44,39 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// The gzip of the text: as sent, where it was, so that nothing is compressed twice.
+    /// The gzip of the text: as sent, if it was, so that nothing is compressed twice.
     pub(super) fn into_gzip(self) -> Bytes {
         self.sent_gzip.unwrap_or_else(|| gzip(&self.text))
     }
 
-    /// The text alone.
+    /// The text, without the gzip.
     pub(super) fn into_text(self) -> Bytes {
         self.text
     }
 
-    /// The bytes as they were sent.
+    /// The bytes as sent.
     pub(super) fn as_sent(&self) -> &Bytes {
         self.sent_gzip.as_ref().unwrap_or(&self.text)
     }
 
-    /// The text, whatever it means.
+    /// The text, not parsed.
     pub(super) fn text(&self) -> Result<&str, Error> {
         std::str::from_utf8(&self.text).map_err(|error| Error::Invalid(error.into()))
     }
 
-    /// As [`parse`](Self::parse), away from the threads that serve where the text is long.
+    /// The same as [`parse`](Self::parse). A long text is parsed on a thread that serves no requests.
     pub(super) async fn parsed<T: DeserializeOwned + Send + 'static>(self) -> Result<T, Failure> {
         if self.text.len() <= SMALL_BYTES_MAX {
             return Ok(self.parse()?);
         }
-        // A refusal is no failure of the work.
+        // A parse error is a refusal, not a failure of the work.
         Ok(work::on(self.text.len(), move || Ok(self.parse())).await??)
     }
 
-    /// The text as JSON of a shape.
+    /// Parses the text as JSON.
     pub(super) fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, Error> {
-        // All of it: what is passed over here and kept as it came is read later by somebody who looks closer.
+        // Check the whole text: parts that are skipped here and stored as sent are parsed more strictly
+        // later.
         serde_json::from_str(self.text()?).map_err(|error| Error::Invalid(InvalidInput::BodyShape(error)))
     }
 }
@@ -90,7 +91,7 @@ impl FromRequest<App> for Body {
             .copied()
             .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
         let gateway = request.extensions().get().copied().unwrap_or(Gateway::OPEN);
-        let said_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
+        let claims_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
         let sent_bytes_max = bytes_max.min(gateway.bytes_max);
         let sent = match receive(app, request.into_body(), sent_bytes_max).await {
             Err(Failure::Refused(Error::TooLarge { .. })) if gateway.bytes_max < bytes_max => {
@@ -101,7 +102,7 @@ impl FromRequest<App> for Body {
         if sent.starts_with(&GZIP_MAGIC) {
             return inflate(sent, bytes_max, factor).await;
         }
-        if said_gzip && !sent.is_empty() {
+        if claims_gzip && !sent.is_empty() {
             return Err(InvalidInput::BodyNotGzip.into());
         }
         account::take(sent.len().saturating_mul(factor - 1)).await.map_err(Error::from)?;
@@ -109,14 +110,15 @@ impl FromRequest<App> for Body {
     }
 }
 
-/// The body as sent. What arrives is paid for before more is read, so a slow client holds no more than it has sent.
+/// Reads the body as sent. Reserves memory for the bytes that arrive before it reads more, so a slow client
+/// holds only what it has sent.
 async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<Bytes, Failure> {
     let too_large = || Error::TooLarge { what: "a request body", bytes: bytes_max + 1, bytes_max };
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large().into());
     }
-    // Said by the client; memory is taken as the bytes come.
-    let bytes_said = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+    // The client claims this length. Memory is reserved as the bytes arrive.
+    let bytes_claimed = usize::try_from(body.size_hint().lower()).unwrap_or(0);
     let mut stream = body.into_data_stream();
     let (mut bytes, mut first, mut whole) = (0, Bytes::new(), None);
     let mut pace = Pace::default();
@@ -128,7 +130,7 @@ async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<
             return Err(too_large().into());
         }
         account::take(piece.len()).await.map_err(Error::from)?;
-        // Most bodies come in one piece, and need not be copied.
+        // Most bodies arrive in one piece and need no copy.
         if bytes == piece.len() {
             first = piece;
             continue;
@@ -136,7 +138,7 @@ async fn receive(app: &App, body: axum::body::Body, bytes_max: usize) -> Result<
         let whole = match &mut whole {
             Some(whole) => whole,
             None => {
-                let mut begun = room_for(bytes_said.max(bytes))?;
+                let mut begun = room_for(bytes_claimed.max(bytes))?;
                 begun.append(&std::mem::take(&mut first)).map_err(longer)?;
                 whole.insert(begun)
             }
@@ -157,21 +159,21 @@ fn longer(_: io::Error) -> Error {
     Error::Invalid(InvalidInput::BodyTooLong)
 }
 
-/// The text of a gzip. Its memory is reserved before it is taken: by the length that the gzip says at its end, and where that is
-/// not all of it, as for several members, piece by piece.
+/// Inflates a gzip. Reserves the memory first, by the length in the gzip's trailer. If the text is longer
+/// than that, as with several members, reserves it piece by piece.
 async fn inflate(gzip: Bytes, bytes_max: usize, factor: usize) -> Result<Body, Failure> {
-    let said = length_said(&gzip);
+    let claimed = length_said(&gzip);
     let too_large = |bytes| Error::TooLarge { what: "an inflated request body", bytes, bytes_max };
-    if said > bytes_max {
-        return Err(too_large(said).into());
+    if claimed > bytes_max {
+        return Err(too_large(claimed).into());
     }
-    account::take(said.saturating_mul(factor)).await.map_err(Error::from)?;
+    account::take(claimed.saturating_mul(factor)).await.map_err(Error::from)?;
     let from = MultiGzDecoder::new(gzip.clone().reader());
     let mut inflating = Inflating { from, pieces: Vec::new(), bytes: 0, next: None };
-    let mut piece = said;
+    let mut piece = claimed;
     loop {
         let is_whole;
-        (inflating, is_whole) = inflating.go_on(piece).await?;
+        (inflating, is_whole) = inflating.inflate_more(piece).await?;
         if is_whole {
             break;
         }
@@ -179,28 +181,28 @@ async fn inflate(gzip: Bytes, bytes_max: usize, factor: usize) -> Result<Body, F
             return Err(too_large(bytes_max + 1).into());
         }
         piece = inflating.bytes.max(FRAME_BYTES).min(bytes_max - inflating.bytes);
-        // Once more than the text takes: pieces are put together at the end.
+        // One copy more than for other texts: the pieces are joined at the end.
         account::take(piece.saturating_mul(factor + 1)).await.map_err(Error::from)?;
     }
-    let is_as_said = inflating.pieces.len() <= 1;
+    let is_length_right = inflating.pieces.len() <= 1;
     let text = inflating.into_text().await?;
-    // What a gzip says of its length is believed later, so one that does not say it is not kept.
-    Ok(Body { text, sent_gzip: is_as_said.then_some(gzip) })
+    // Later reads trust the length in a gzip's trailer, so do not keep a gzip with a wrong one.
+    Ok(Body { text, sent_gzip: is_length_right.then_some(gzip) })
 }
 
-/// A text that is being inflated.
+/// A text while it is being inflated.
 struct Inflating {
     from: MultiGzDecoder<Reader<Bytes>>,
     pieces: Vec<Bytes>,
     bytes: usize,
-    /// The byte after them.
+    /// The byte that follows these pieces.
     next: Option<u8>,
 }
 
 impl Inflating {
-    /// Inflates this many bytes more, and tells whether that was all.
-    async fn go_on(mut self, bytes: usize) -> Result<(Self, bool), Failure> {
-        let go_on = move || {
+    /// Inflates this many more bytes; true at the end of the text.
+    async fn inflate_more(mut self, bytes: usize) -> Result<(Self, bool), Failure> {
+        let inflate_more = move || {
             let mut piece = room_for(bytes)?;
             piece.append(self.next.take().as_slice()).map_err(longer)?;
             self.next = piece.fill(&mut self.from).map_err(damaged)?;
@@ -210,7 +212,7 @@ impl Inflating {
             let is_whole = self.next.is_none();
             Ok((self, is_whole))
         };
-        Ok(if bytes <= SMALL_BYTES_MAX { go_on() } else { work::on(bytes, go_on).await }?)
+        Ok(if bytes <= SMALL_BYTES_MAX { inflate_more() } else { work::on(bytes, inflate_more).await }?)
     }
 
     async fn into_text(mut self) -> Result<Bytes, Failure> {
@@ -232,7 +234,7 @@ fn damaged(error: io::Error) -> Error {
     Error::Invalid(InvalidInput::BodyDamaged(error))
 }
 
-/// A body that is JSON of a shape.
+/// A body that is parsed as JSON.
 #[derive(Debug)]
 pub(super) struct JsonBody<T>(pub(super) T);
 

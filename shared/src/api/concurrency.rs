@@ -1,4 +1,4 @@
-//! The limit on concurrent requests of one caller.
+//! Limits the concurrent requests of a caller.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,14 +7,14 @@ use super::error::Failure;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Requester;
 
-/// Requests that carry the same token are counted together.
+/// The caller that a request counts for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Holder {
     Person(Requester),
     Update(UpdateId),
 }
 
-/// Counts the requests that are under way for each token.
+/// Counts the concurrent requests of each caller.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimit {
     per_token_max: usize,
@@ -26,7 +26,7 @@ impl ConcurrencyLimit {
         Self { per_token_max, under_way: Mutex::default() }
     }
 
-    /// Admits a request until the permit is dropped.
+    /// Admits a request, which counts until the permit is dropped.
     pub(super) fn acquire(self: &Arc<Self>, holder: Holder) -> Result<Permit, Failure> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let count = under_way.entry(holder.clone()).or_insert(0);
@@ -46,7 +46,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// The caller that it counts for.
+    /// The caller that the request counts for.
     pub(super) fn holder(&self) -> &Holder {
         &self.holder
     }

@@ -1,4 +1,4 @@
-//! The one place that turns a refusal into a status, a reason and a body.
+//! Maps each refusal to a status, a reason and a body.
 
 use axum::Json;
 use axum::http::header::RETRY_AFTER;
@@ -15,24 +15,24 @@ use crate::wire::environments::DefinitionError;
 use crate::wire::pulumi::ErrorBody;
 use crate::wire::tfstate::LockedBody;
 
-/// A refusal on its way out.
+/// Why a request gets an error.
 #[derive(Debug)]
 pub enum Failure {
-    /// A use case refused.
+    /// A use case refused it.
     Refused(Error),
-    /// Nothing here answers this method and path.
+    /// No route has this method and path.
     NoRoute(String),
-    /// This server does not have what the path is known for.
+    /// This server lacks the feature that the path belongs to.
     NotSupported(&'static str),
-    /// One token's requests are as many at once as may be.
+    /// The token has this many concurrent requests, the maximum.
     TooManyRequests(usize),
-    /// The body did not come.
+    /// The body did not arrive in time.
     Stalled,
-    /// The request is longer than the gateway that it came through lets pass, in bytes.
+    /// The request is longer than its gateway allows, in bytes.
     RequestTooLargeForGateway(usize),
-    /// The answer is longer than the gateway of the request lets pass, in bytes.
+    /// The answer is longer than the gateway allows, in bytes.
     AnswerTooLong(usize),
-    /// What the server cannot do without does not work: which part.
+    /// A part that the server needs does not work.
     NotReady(&'static str),
 }
 
@@ -42,11 +42,11 @@ impl<E: Into<Error>> From<E> for Failure {
     }
 }
 
-/// Marks an answer for the operator's log: a failure of ours, with its whole story.
+/// Marks an answer for the operator's log: a failure of the server, with its chain of causes.
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorNote(pub(crate) String);
 
-/// Marks an answer for the metrics: a reason to refuse that is worth counting by itself.
+/// Marks an answer for the metrics, with a label for refusals that are counted separately.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CountedAs(pub(crate) &'static str);
 
@@ -55,16 +55,16 @@ impl IntoResponse for Failure {
         let (status, reason) = self.kind();
         let message = format!("{}: {}", phrase(status), self.text());
         let mut response = match &self {
-            // A client shows its user who holds the lock.
+            // Clients show their user the holder of the lock.
             Self::Refused(Error::State(StateError::Locked(holder) | StateError::NotHolder(holder))) => {
                 (status, Json(LockedBody::of(holder, status.as_u16(), message))).into_response()
             }
-            // Nobody does, and a client shows its user the text that stands in that place.
+            // There is no holder. Clients show their user the text in the place of one.
             Self::Refused(Error::State(
                 why @ (StateError::LockNotAllowed(_) | StateError::LockOfDeleted(_)),
             )) => (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
                 .into_response(),
-            // A client shows its user where in the definition it is.
+            // Clients show their user the position in the definition.
             Self::Refused(Error::Environment(EnvironmentError::Definition(diagnostics))) => {
                 let diagnostics = diagnostics.clone();
                 (status, Json(DefinitionError { code: status.as_u16(), message, reason, diagnostics }))
@@ -72,7 +72,7 @@ impl IntoResponse for Failure {
             }
             _ => refusal(status, message, reason),
         };
-        // The CLI waits for this long, and a second more, where it may repeat a call at all.
+        // The CLI waits this long plus one second, for calls that it may repeat.
         let retry_after = match &self {
             Self::Refused(Error::Access(AccessError::TooManyFailures(wait))) => Some(wait.as_secs()),
             Self::Refused(Error::NoRoom(_)) => Some(2),
@@ -97,7 +97,7 @@ impl Failure {
     /// The status and the reason.
     fn kind(&self) -> (StatusCode, Reason) {
         let reason = match self {
-            // The only status whose body a client of states shows its user.
+            // The only status with a body that clients of states show their user.
             Self::Refused(Error::State(StateError::LockNotAllowed(_))) => {
                 return (StatusCode::LOCKED, Reason::RoleTooLow);
             }
@@ -108,7 +108,7 @@ impl Failure {
             Self::NoRoute(_) | Self::NotSupported(_) => Reason::NotSupported,
             Self::TooManyRequests(_) => Reason::TooManyRequests,
             Self::Stalled => Reason::RequestTimeout,
-            // The CLI halves a batch of journal entries when it reads this status.
+            // At this status, the CLI halves a batch of journal entries.
             Self::RequestTooLargeForGateway(_) | Self::AnswerTooLong(_) => Reason::TooLargeForGateway,
             Self::NotReady(_) => Reason::NotReady,
         };
@@ -116,20 +116,20 @@ impl Failure {
         (status, reason)
     }
 
-    /// What the user reads, after the status.
+    /// The message for the user, without the status.
     fn text(&self) -> String {
         match self {
             Self::Refused(error) => text(error),
             Self::NoRoute(what) => format!("{what} is not supported by this backend"),
             Self::NotSupported(what) => format!("{what} is not supported by this backend"),
             Self::TooManyRequests(max) => {
-                format!("this token has {max} requests under way, which is the most: wait for one to end")
+                format!("this token has {max} concurrent requests, the maximum: wait for one to end")
             }
-            Self::Stalled => "the request's body did not come to its end in time: send it again".to_owned(),
+            Self::Stalled => "the request's body did not arrive in time: send it again".to_owned(),
             Self::RequestTooLargeForGateway(max) => format!(
-                "this server's gateway takes requests of at most {max} bytes. An update fits where the CLI keeps a journal, \
-                 which it sends in small batches. A longer state does not fit: run `statewright serve`, for example in a container, on \
-                 the same store"
+                "this server's gateway accepts requests of at most {max} bytes. An update fits if the CLI keeps a journal, \
+                 which it sends in small batches. A longer state does not fit: run `statewright serve`, for example in a \
+                 container, on the same store"
             ),
             Self::AnswerTooLong(max) => format!(
                 "the answer is longer than the {max} bytes that this server's gateway lets through: run `statewright serve`, \
@@ -145,7 +145,7 @@ pub(crate) fn refusal(status: StatusCode, message: String, reason: Reason) -> Re
     (status, Json(ErrorBody { code: status.as_u16(), message, reason })).into_response()
 }
 
-/// The label of the metrics for a reason that is counted by itself.
+/// The metrics label of a reason that is counted separately.
 fn counted_as(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::StackLocked | Reason::StateLocked => Some("locked"),
@@ -162,7 +162,7 @@ fn counted_as(reason: Reason) -> Option<&'static str> {
     }
 }
 
-/// What a message begins with.
+/// The start of a message.
 fn phrase(status: StatusCode) -> &'static str {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE => "Request Too Large",
@@ -173,13 +173,13 @@ fn phrase(status: StatusCode) -> &'static str {
 fn reason(error: &Error) -> Reason {
     match error {
         Error::Invalid(error) => reason_of_input(error),
-        // The CLI halves a batch of journal entries when it reads this status.
+        // At this status, the CLI halves a batch of journal entries.
         Error::TooLarge { .. } => Reason::RequestTooLarge,
         Error::Access(error) => reason_of_access(error),
         Error::Identity(IdentityError::TooManyMemberships { .. } | IdentityError::TooManyMembers { .. }) => {
             Reason::RequestTooLarge
         }
-        // Only the operator's commands meet these.
+        // Only the operator's commands can get these.
         Error::Identity(_) | Error::Maintenance(_) => Reason::InvalidRequest,
         Error::Stack(error) => reason_of_stack(error),
         Error::Update(error) => reason_of_update(error),
@@ -187,10 +187,10 @@ fn reason(error: &Error) -> Reason {
         Error::Environment(error) => reason_of_environment(error),
         Error::Contended(_) => Reason::Contended,
         Error::NoRoom(_) => Reason::ServerBusy,
-        // A client tries this again for some seconds, as every 5xx, and then shows the text.
+        // Clients retry this for some seconds, like every 5xx, and then show the text.
         Error::Port(error) if error.has_no_room() => Reason::DiskFull,
         Error::Port(_) => Reason::StoreUnavailable,
-        // A client would repeat a 5xx for seven seconds, and change nothing.
+        // Not a 5xx: clients would retry for seven seconds, to no effect.
         Error::MasterKey(_) => Reason::MasterKeyUnavailable,
         Error::Broken(_) => Reason::StoredDataDamaged,
         Error::TooNew(_) => Reason::StoredDataTooNew,
@@ -271,7 +271,7 @@ fn reason_of_stack(error: &StackError) -> Reason {
         // The CLI looks for "already exists" in the text.
         StackError::Exists(_) => Reason::StackExists,
         StackError::HasResources => Reason::StackHasResources,
-        // Only the operator's commands meet the first two.
+        // Only the operator's commands can get the first two.
         StackError::NoneDeleted(_) | StackError::SeveralDeleted { .. } | StackError::TagExists { .. } => {
             Reason::InvalidRequest
         }
@@ -289,7 +289,7 @@ fn reason_of_update(error: &UpdateError) -> Reason {
         UpdateError::NotYours { .. } => Reason::UpdateOfOtherUser,
         UpdateError::NotNow(_) => Reason::UpdateNotReady,
         UpdateError::NothingToCancel { .. } => Reason::NothingToCancel,
-        // A client that gets 403 for its update stops, as it must. Nothing else may answer so to an update's token.
+        // Clients stop an update at a 403. No other error may use 403 for an update's token.
         UpdateError::Fenced(Fenced::TokenNotValid | Fenced::TokenNotIssued) => Reason::UpdateTokenInvalid,
         UpdateError::Fenced(_) => Reason::UpdateOver,
         UpdateError::NoFit(_) => Reason::DeltaMismatch,
@@ -303,7 +303,7 @@ fn reason_of_update(error: &UpdateError) -> Reason {
 fn reason_of_state(error: &StateError) -> Reason {
     match error {
         StateError::NotFound(_) => Reason::StateNotFound,
-        // A client does not take 410 for an empty state, and tries it once.
+        // Clients do not take 410 for an empty state, and do not retry it.
         StateError::Deleted(_) | StateError::WriteOfDeleted { .. } | StateError::LockOfDeleted(_) => {
             Reason::StateDeleted
         }
@@ -364,10 +364,10 @@ fn reason_of_environment(error: &EnvironmentError) -> Reason {
     }
 }
 
-/// What a client's user reads of an error. What only the operator may know stays in the log.
+/// The text of an error for the client's user. Details for the operator are in the log only.
 fn text(error: &Error) -> String {
     match error {
-        // The CLI recognizes exactly this text, and then says in its own words what to do.
+        // The CLI recognizes exactly this text, and then shows its own explanation.
         Error::Stack(StackError::HasResources) => "Stack still contains resources.".to_owned(),
         Error::Port(error) if error.has_no_room() => {
             "the disk of the server is full. What was acknowledged is kept, and this was not. Run the command again once the \
@@ -376,9 +376,9 @@ fn text(error: &Error) -> String {
         }
         Error::Port(_) => "the store did not answer; nothing is lost, try again".to_owned(),
         Error::MasterKey(_) => {
-            "the server's master key is disabled, gone or not allowed to it, so it cannot encrypt or open secrets, and a server \
-             that was started since cannot begin updates. Nothing is lost, and reads and running updates without secrets go \
-             on. All works again once the operator has repaired the key, about which `statewright doctor` says more"
+            "the server's master key is disabled, deleted or not accessible to the server, so it cannot encrypt or decrypt \
+             secrets, and a server that was started since cannot begin updates. Nothing is lost: reads, and running updates \
+             without secrets, continue. The operator has to repair the key: `statewright doctor` says how"
                 .to_owned()
         }
         Error::Broken(_) | Error::TooNew(_) => {
@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_finds_no_turn_for_a_password_comes_again_and_is_no_failure() {
+    fn a_busy_password_check_is_retried_and_not_logged_as_a_failure() {
         let response = Failure::from(AccessError::TooManyPasswords).into_response();
         assert_eq!(
             (response.status().as_u16(), &response.headers()[RETRY_AFTER]),

@@ -1,4 +1,5 @@
-//! Facts about a connection that the server's front end puts into the extensions of each request. No header is trusted for them.
+//! Facts about a connection, which the server's front end puts into the extensions of each request. Headers are not
+//! trusted for them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

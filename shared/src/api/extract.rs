@@ -1,5 +1,5 @@
-//! Values that handlers take from a request's head. The head is complete when a handler runs, so reading it is a plain call.
-//! As an async extractor it would be part of each handler's state machine, which would double that in size.
+//! Reads values from a request's head. The head is complete before a handler runs, so this is a plain call.
+//! An async extractor would be part of each handler's state machine and double its size.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -9,13 +9,13 @@ use super::error::Failure;
 use crate::services::Error;
 use crate::services::error::InvalidInput;
 
-/// A value that is read from a request's head.
+/// A value that can be read from a request's head.
 pub(super) trait FromHead: Sized {
-    /// Reads it.
+    /// Reads the value.
     fn read(parts: &mut Parts) -> Result<Self, Failure>;
 }
 
-/// Makes these types extractors of axum.
+/// Makes axum extractors of these types.
 macro_rules! from_head {
     ($($type:ty),* $(,)?) => {$(
         impl axum::extract::FromRequestParts<$crate::api::app::App> for $type {
@@ -31,18 +31,18 @@ macro_rules! from_head {
 }
 pub(super) use from_head;
 
-/// What an extractor of the router's finds there already.
+/// Reads a value that the router has put into the head.
 #[inline(never)]
 pub(super) fn there<T>(parts: &mut Parts) -> Result<T, Failure>
 where
     T: FromRequestParts<(), Rejection: std::fmt::Display>,
 {
     let found = T::from_request_parts(parts, &()).now_or_never();
-    let found = found.ok_or_else(|| Error::Broken("a request's head is waited for".to_owned()))?;
+    let found = found.ok_or_else(|| Error::Broken("a request's head is not complete".to_owned()))?;
     found.map_err(|rejection| InvalidInput::Path(rejection.to_string()).into())
 }
 
-/// The parameters in a request's path.
+/// The parameters in the request's path.
 pub(super) fn params(parts: &mut Parts) -> Result<RawPathParams, Failure> {
     there(parts)
 }

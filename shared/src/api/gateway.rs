@@ -1,4 +1,4 @@
-//! The gateway in front of a function, which limits the size of requests and answers below what the server itself takes.
+//! The gateway in front of a function. It allows shorter requests and answers than the server itself.
 
 use std::convert::Infallible;
 
@@ -16,19 +16,19 @@ use crate::services::Error;
 use crate::services::store::compression::gzip;
 use crate::settings::StateLimits;
 
-/// The limits of the gateway that handed a request over. The server's front end puts it into the request's extensions.
-/// A request without one came through a socket, which has no limit.
+/// The limits of the gateway that passed on a request. The server's front end puts them into the request's
+/// extensions. A request without them came through a socket, which has no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gateway {
-    /// Bytes of a body in either direction, as sent.
+    /// The length of a body in either direction, as sent, in bytes.
     pub bytes_max: usize,
 }
 
 impl Gateway {
-    /// An event of an HTTP API or of a function URL.
+    /// The limit of events of an HTTP API or a function URL.
     pub const FUNCTION: Self = Self { bytes_max: FUNCTION_BYTES_MAX };
 
-    /// An event of a load balancer.
+    /// The limit of events of a load balancer.
     pub const BALANCER: Self = Self { bytes_max: BALANCER_BYTES_MAX };
 
     pub(super) const OPEN: Self = Self { bytes_max: usize::MAX };
@@ -43,28 +43,28 @@ impl Gateway {
         if self == Self::OPEN { chosen } else { chosen.behind_gateway(self.bytes_max) }
     }
 
-    /// Warns the client of a stack whose state is half as large as what can pass: the CLI prints these headers.
+    /// Warns the client if a stack's state has reached half of the limit: the CLI prints these headers.
     pub(super) fn warn(self, gzip_bytes: u64, response: &mut Response) {
         if gzip_bytes <= self.stored_bytes_max() / 2 {
             return;
         }
-        let words = format!(
-            "this stack's state has {gzip_bytes} bytes when compressed, and this server's gateway lets through {}; before it \
-             is that large, serve the same store from a container (see the README of Statewright, \"Large states\")",
+        let warning = format!(
+            "this stack's state has {gzip_bytes} bytes when compressed, and this server's gateway lets through at most {}: \
+             before the state is that large, run `statewright serve`, for example in a container, on the same store",
             self.bytes_max
         );
-        if let Ok(value) = HeaderValue::from_str(&words) {
+        if let Ok(value) = HeaderValue::from_str(&warning) {
             response.headers_mut().append("X-Pulumi-Warning", value);
         }
     }
 
-    /// The answer as it passes. A long text is compressed for a client that takes that; what is still too long is refused,
-    /// since the gateway would refuse it in words that no client knows.
+    /// Makes an answer fit. A long text is compressed if the client accepts that. An answer that is still too
+    /// long is refused here, since the gateway's own error is one that no client understands.
     pub(super) async fn pass(self, takes_gzip: bool, response: Response) -> Response {
         if self == Self::OPEN {
             return response;
         }
-        // What is made while it is sent does not say how long it is.
+        // An answer that is produced while it is sent has no known length.
         let response = match response.body().size_hint().exact() {
             Some(_) => response,
             None => match self.whole(response).await {
@@ -80,15 +80,15 @@ impl Gateway {
         if is_text && takes_gzip {
             return self.fits(compressed(response).await);
         }
-        // A text goes into the event as a JSON string, with a backslash before every quote.
+        // A text becomes a JSON string in the event, with a backslash before every quote.
         let weight = if is_text { bytes.saturating_mul(2) } else { bytes };
         self.fits_as(weight, response)
     }
 
-    /// The answer in one piece, unless it is too long for that.
+    /// The whole answer in memory, unless it is too long.
     async fn whole(self, response: Response) -> Result<Response, Failure> {
         let (parts, body) = response.into_parts();
-        // A text that is compressed on its way may be some times as long.
+        // A text that will be compressed may be several times as long.
         let bytes_max = self.bytes_max.saturating_mul(COMPRESSED_AT_LEAST);
         match to_bytes(body, bytes_max).await {
             Ok(text) => Ok(Response::from_parts(parts, Body::from(text))),
@@ -108,10 +108,11 @@ impl Gateway {
     }
 }
 
-/// Shorter texts are sent as they are.
+/// The text that is sent uncompressed, in bytes, at most.
 const TEXT_BYTES_MAX: u64 = 64 << 10;
 
-/// A text longer than this times the gateway's limit is refused unread: it would not fit when it is compressed.
+/// The longest text that is compressed, as a multiple of the gateway's limit: a longer one would not fit
+/// compressed either.
 const COMPRESSED_AT_LEAST: usize = 8;
 
 async fn compressed(response: Response) -> Response {
@@ -128,8 +129,9 @@ async fn compressed(response: Response) -> Response {
     }
 }
 
-/// Leads the client to where the store itself answers. Nobody may keep it: who has the URL can read the state.
-pub(super) fn elsewhere(url: &str) -> Result<Response, Failure> {
+/// Redirects the client to a URL of the store itself. No cache may keep the answer: anyone with the URL can
+/// read the state.
+pub(super) fn redirect(url: &str) -> Result<Response, Failure> {
     let headers = [("Location", url), ("Cache-Control", "no-store")];
     Ok((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
 }

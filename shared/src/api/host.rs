@@ -1,4 +1,4 @@
-//! The host under which the server is asked.
+//! The host that a client addressed.
 
 use std::convert::Infallible;
 
@@ -11,11 +11,11 @@ use axum::response::Response;
 use super::app::App;
 use crate::services::stacks::rehome;
 
-/// A name in DNS is not longer, with its port.
+/// The length of a DNS name with a port, in bytes, at most.
 const HOST_BYTES_MAX: usize = 259;
 
-/// The host that a client asked for, by its own word or by that of the proxy in front; empty if neither says it. Good for
-/// telling the client something about its own request, and for nothing else: anybody can write anything there.
+/// The host that the client addressed, as the client or the proxy in front reports it; empty if neither does.
+/// Use it only in answers to the same request: anyone can send any value.
 #[derive(Debug)]
 pub(super) struct AskedHost(String);
 
@@ -29,21 +29,22 @@ impl FromRequestParts<App> for AskedHost {
             .or_else(|| header(&parts.headers, HOST.as_str()))
             .or_else(|| parts.uri.authority().map(ToString::to_string))
             .unwrap_or_default();
-        // Of several proxies the first one has the client's word.
+        // With several proxies, the first value is the client's.
         let host = host.split(',').next().unwrap_or_default().trim().to_owned();
         Ok(Self(if host.len() <= HOST_BYTES_MAX { host } else { String::new() }))
     }
 }
 
 impl AskedHost {
-    /// The server's address as it was asked for, in letters that need no escaping anywhere.
+    /// The server's address as the client used it, in characters that need no escaping.
     pub(super) fn address(&self, headers: &HeaderMap, uri: &Uri) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
         if self.0.is_empty() || !self.0.chars().all(is_plain) {
             return "https://THIS-SERVER".to_owned();
         }
         let forwarded = headers.get("X-Forwarded-Proto").and_then(|proto| proto.to_str().ok());
-        // Of several proxies the first one has the client's word. HTTP/2, which browsers speak over TLS alone, names the scheme.
+        // With several proxies, the first value is the client's. HTTP/2, which browsers use only over TLS,
+        // names the scheme.
         let scheme = forwarded.and_then(|proto| proto.split(',').next()).or(uri.scheme_str()).map(str::trim);
         format!("{}://{}", if scheme == Some("https") { "https" } else { "http" }, self.0)
     }

@@ -1,5 +1,5 @@
-//! Numbers about the requests, in the text that Prometheus reads. Their labels are the rows of the route table and a few
-//! fixed words, so there is a bounded number of them whatever is asked for.
+//! Metrics about requests, in the text format of Prometheus. Labels are rows of the route table and a few
+//! fixed words, so requests cannot make their number grow.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -47,7 +47,7 @@ struct Version {
     version: &'static str,
 }
 
-/// Everything that is counted.
+/// The metrics of a process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -62,10 +62,10 @@ pub struct Metrics {
     memory_bytes: Gauge,
 }
 
-/// What one request was.
+/// What is counted of one request.
 pub(super) struct Seen {
     pub(super) route: Option<&'static Route>,
-    /// The status; `None` where the client went before the answer was there.
+    /// The status; `None` if the client disconnected before the answer was ready.
     pub(super) status: Option<u16>,
     pub(super) duration: Duration,
     pub(super) request_bytes: u64,
@@ -87,7 +87,7 @@ impl Metrics {
         );
         registry.register_with_unit(
             "process_resident_memory",
-            "The memory that the process takes; 0 where the platform does not tell",
+            "The memory of the process; 0 if the platform does not report it",
             Unit::Bytes,
             memory_bytes.clone(),
         );
@@ -98,13 +98,13 @@ impl Metrics {
         let requests = Family::default();
         own.register(
             "requests",
-            "Requests by the class of their answer; gone: the client did not wait",
+            "Requests by the class of their answer; gone: the client disconnected first",
             requests.clone(),
         );
         let seconds = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
         own.register_with_unit(
             "request_duration",
-            "From a request's head to its answer's",
+            "The time from a request's head to its answer's head",
             Unit::Seconds,
             seconds.clone(),
         );
@@ -125,15 +125,11 @@ impl Metrics {
         let under_way = Gauge::default();
         own.register("requests_under_way", "Requests that are not answered yet", under_way.clone());
         let refusals = Family::default();
-        own.register(
-            "refusals",
-            "Requests that were refused for one of the reasons worth watching",
-            refusals.clone(),
-        );
+        own.register("refusals", "Refused requests by reason, for reasons worth watching", refusals.clone());
         let swept = Family::default();
         own.register("swept_updates", "Updates that a sweep ended, or failed to", swept.clone());
         let updates_running = Gauge::default();
-        own.register("updates_running", "Updates that run, previews not counted", updates_running.clone());
+        own.register("updates_running", "Running updates, without previews", updates_running.clone());
         Self {
             registry,
             requests,
@@ -172,27 +168,27 @@ impl Metrics {
         }
     }
 
-    /// Counts what a sweep did.
+    /// Counts the results of a sweep.
     pub fn swept(&self, swept: &Swept) {
         for (result, count) in [("ended", swept.ended), ("failed", swept.failed)] {
             self.swept.get_or_create(&Ended { result }).inc_by(count as u64);
         }
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics in the text format of Prometheus.
     pub(super) fn text(&self, updates_running: usize) -> String {
         self.updates_running.set(i64::try_from(updates_running).unwrap_or(i64::MAX));
         self.memory_bytes.set(resident_bytes().unwrap_or(0));
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             Err(_) => String::new(),
         }
     }
 }
 
-/// What Linux tells of the process's memory.
+/// The process's resident memory, as Linux reports it.
 fn resident_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! HTTP: the one route table, routers made of it, and the handlers. Nothing else knows HTTP.
+//! HTTP: the route table, its routers, and the handlers. No other module knows HTTP.
 
 mod access_log;
 mod answer;

@@ -18,7 +18,7 @@ use crate::services::states::StateRef;
 use crate::services::states::versions::StateVersionRef;
 use crate::services::store::stack_lookup;
 
-/// `{org}/{project}/{stack}`, not judged yet.
+/// `{org}/{project}/{stack}`, not validated yet.
 #[derive(Debug, Default)]
 pub(super) struct StackParts {
     pub(super) org: String,
@@ -26,8 +26,8 @@ pub(super) struct StackParts {
     pub(super) stack: String,
 }
 
-/// `{org}/{project}/{stack}/{kind}/{update}`. The client writes `update` for the kind of every update; the words of
-/// the calls that create one are taken as well.
+/// `{org}/{project}/{stack}/{kind}/{update}`. Clients write `update` as the kind of every update. The kinds
+/// in the paths that create updates are accepted too.
 #[derive(Debug, Default)]
 pub(super) struct UpdatePath {
     pub(super) stack: StackParts,
@@ -69,7 +69,7 @@ impl FromHead for StackPath {
     }
 }
 
-/// The update in a path, not looked up yet.
+/// The update in a path, not validated yet.
 #[derive(Debug)]
 pub(super) struct UpdateText(pub(super) String);
 
@@ -80,7 +80,7 @@ impl FromHead for UpdateText {
     }
 }
 
-/// The version in a path; `None` where the path is that of the latest.
+/// The version in a path; `None` if the path means the latest one.
 #[derive(Debug)]
 pub(super) struct VersionPath(pub(super) Option<u64>);
 
@@ -110,7 +110,9 @@ impl FromHead for StatePath {
             (None, Some(org), Some(project)) => {
                 StateRef::Name(StateAddress::parse(org, project, part("state"))?)
             }
-            (None, ..) => return Err(Error::Broken("a route of states names none".to_owned()).into()),
+            (None, ..) => {
+                return Err(Error::Broken("a route of states has no state in its path".to_owned()).into());
+            }
         };
         if let Some(context) = parts.extensions.get::<RequestContext>() {
             context.state(&place);
@@ -119,11 +121,11 @@ impl FromHead for StatePath {
     }
 }
 
-/// The text of a state in a path: a version, or a refused write.
+/// The state version in a path: a version or a refused write.
 #[derive(Debug)]
 pub(super) struct StateVersionPath(pub(super) StateVersionRef);
 
-/// The text that one is compared with.
+/// The version to compare with.
 #[derive(Debug)]
 pub(super) struct OtherVersionPath(pub(super) StateVersionRef);
 
@@ -148,7 +150,7 @@ impl FromHead for OtherVersionPath {
     }
 }
 
-/// The edge in a path, not judged yet: whoever may not see the organization learns so before anything else.
+/// The edge in a path, not validated yet: check first whether the caller may see the organization.
 #[derive(Debug)]
 pub(super) struct EdgeText(pub(super) String);
 
@@ -175,7 +177,7 @@ impl FromHead for EnvironmentPath {
     }
 }
 
-/// The revision of an environment in a path; the current one where it names none.
+/// The revision of an environment in a path; without one, the current revision.
 #[derive(Debug)]
 pub(super) struct RevisionPath(pub(super) RevisionRef);
 
@@ -188,7 +190,7 @@ impl FromHead for RevisionPath {
     }
 }
 
-/// The tag in a path, not judged yet.
+/// The tag in a path, not validated yet.
 #[derive(Debug)]
 pub(super) struct TagPath(pub(super) String);
 
@@ -201,13 +203,13 @@ impl FromHead for TagPath {
     }
 }
 
-/// What was opened, and the session that it was opened as.
+/// An opened environment or text, and its session.
 #[derive(Debug)]
 pub(super) struct SessionPath {
     pub(super) org: OrgName,
     /// `None` for a text.
     pub(super) environment: Option<EnvironmentAddress>,
-    /// Not judged yet.
+    /// Not validated yet.
     pub(super) session: String,
 }
 
@@ -226,7 +228,7 @@ impl FromHead for SessionPath {
     }
 }
 
-/// `{org}/{project}` of a path.
+/// `{org}/{project}` in a path.
 #[derive(Debug)]
 pub(super) struct ProjectPath(pub(super) OrgName, pub(super) ProjectName);
 
@@ -238,7 +240,7 @@ impl FromHead for ProjectPath {
     }
 }
 
-/// `{org}` of a path.
+/// `{org}` in a path.
 #[derive(Debug)]
 pub(super) struct OrgPath(pub(super) OrgName);
 

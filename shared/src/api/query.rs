@@ -1,4 +1,4 @@
-//! Parameters of a request's query, and the counts that a request may ask for.
+//! Query parameters, and the number of items that a request may have.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::services::store::page::PageOf;
 
 pub(super) type Parameters = Query<HashMap<String, String>>;
 
-/// The position at which a page of a list begins, as the page before it returned it.
+/// The position at which a page begins, from the answer with the previous page.
 pub(super) fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {
     query.get("continuationToken").map(|token| parse_position(token)).transpose()
 }
@@ -23,12 +23,12 @@ pub(super) fn parse_position(token: &str) -> Result<String, Error> {
     decoded.filter(|after| after.len() <= 512).ok_or(Error::Invalid(InvalidInput::ContinuationToken))
 }
 
-/// A token is safe in a URL without being escaped.
+/// Writes a position as a token that needs no escaping in a URL.
 pub(super) fn write_position(next: Option<String>) -> Option<String> {
     next.map(|next| URL_SAFE_NO_PAD.encode(next))
 }
 
-/// A parameter that is a whole number; `None` where it is absent or empty.
+/// An integer parameter; `None` if it is absent or empty.
 pub(super) fn number(query: &HashMap<String, String>, name: &str) -> Result<Option<u64>, Error> {
     let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
     let number = text.parse().map_err(|_| InvalidInput::Number {
@@ -38,7 +38,7 @@ pub(super) fn number(query: &HashMap<String, String>, name: &str) -> Result<Opti
     Ok(Some(number))
 }
 
-/// The page that is asked for, if not everything is.
+/// The requested page; `None` for everything.
 pub(super) fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>, Error> {
     let number = |name: &str| {
         let parse = |text: &String| {
@@ -57,12 +57,12 @@ pub(super) fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>,
     })
 }
 
-/// How many secrets a batch has, for the audit log.
+/// The number of secrets in a batch, for the audit log.
 pub(super) fn describe_count(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-/// Refuses a batch of too many secrets.
+/// Refuses a batch with too many secrets.
 pub(super) fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {
         return Err(InvalidInput::TooManySecrets { count, max: SECRETS_PER_BATCH_MAX }.into());

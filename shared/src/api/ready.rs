@@ -1,4 +1,4 @@
-//! Whether the server can do its work, asked as often as anybody likes and looked at once a second.
+//! Whether the server can do its work. Callers may ask at any rate; it is checked at most once a second.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use crate::ports::Timestamp;
 use crate::services::maintenance::health;
 use crate::services::maintenance::health::Part;
 
-/// An answer is repeated for so long.
-const BELIEVED_FOR: Duration = Duration::from_secs(1);
+/// The time for which a result is reused.
+const REUSED_FOR: Duration = Duration::from_secs(1);
 
-/// A part that does not answer for so long is not well.
+/// The time after which a part that does not answer counts as not working.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The last answer. Whoever asks while it is being found waits for it.
+/// The last result. Callers that ask during a check wait for its result.
 #[derive(Debug, Default)]
 pub(super) struct Readiness(Mutex<Option<(Timestamp, Option<Part>)>>);
 
 impl Readiness {
-    /// The part that is not well, if one is not.
+    /// The part that does not work, if any.
     pub(super) async fn ask(&self, ctx: &Context) -> Option<Part> {
         let mut last = self.0.lock().await;
         let now = ctx.now();
         if let Some((at, answer)) = *last
             && at <= now
-            && now.since(at) < BELIEVED_FOR
+            && now.since(at) < REUSED_FOR
         {
             return answer;
         }

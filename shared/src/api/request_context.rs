@@ -1,4 +1,4 @@
-//! The facts about a request that are collected while it is handled, for the log line and the audit record at its end.
+//! Facts about a request, collected while it is handled, for the log line and the audit record at its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,34 +20,34 @@ use crate::services::caller::{Asked, Caller};
 use crate::services::identity::tokens::TOKEN_PREFIX;
 use crate::services::states::StateRef;
 
-/// The facts known so far. Only valid names are stored, so all of it is short and printable.
+/// The facts so far. Only valid names are stored, so all of them are short and printable.
 #[derive(Debug, Default)]
 pub(super) struct RequestFacts {
     pub(super) route: Option<&'static Route>,
     pub(super) user: Option<Login>,
     pub(super) token: Option<TokenName>,
-    /// Whom a password was shown for, before it was looked at.
+    /// The login of a password, before the password is checked.
     pub(super) tried: Option<Login>,
     pub(super) org: Option<OrgName>,
     pub(super) project: Option<ProjectName>,
     pub(super) stack: Option<StackName>,
     pub(super) update: Option<UpdateId>,
-    /// A Terraform state, by its id or by its address.
+    /// The Terraform state, by its ID or its address.
     pub(super) state: Option<StateRef>,
-    /// An environment, within its organization and project.
+    /// The environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
-    /// What who asks was found to ask about.
+    /// What the caller's request turned out to be about.
     asked: Option<Arc<Asked>>,
 }
 
 impl RequestFacts {
-    /// The organization: as the path or the handler names it, or as it was found.
+    /// The organization: from the path or the handler, or as the caller's request turned out.
     pub(super) fn organization(&self) -> Option<&OrgName> {
         self.org.as_ref().or_else(|| self.asked.as_ref()?.org())
     }
 
-    /// Whether it is about an organization of which who asks is no member.
+    /// Whether the request is about an organization that the caller is not a member of.
     pub(super) fn is_foreign(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_foreign())
     }
@@ -62,7 +62,7 @@ impl RequestContext {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The route, and whatever its path names.
+    /// Records the route and the names in the path.
     pub(super) async fn enter(&self, app: &App, route: &'static Route, parts: &mut Parts) {
         let parameters = match route.path.contains('{') {
             true => RawPathParams::from_request_parts(parts, app).await.ok(),
@@ -88,43 +88,43 @@ impl RequestContext {
         facts.tried = None;
     }
 
-    /// Also reports the organization that the caller's request turns out to be about.
+    /// Records the organization that the caller's request turns out to be about.
     pub(super) fn follow(&self, caller: &Caller) {
         self.facts().asked = Some(Arc::clone(caller.asked()));
     }
 
-    /// A password was shown for this login. What looks like a token is none that may be repeated.
-    pub(super) fn tries(&self, login: &str) {
+    /// Records the login of a password. A text that looks like a token is a secret, and is not recorded.
+    pub(super) fn record_login_attempt(&self, login: &str) {
         if !login.starts_with(TOKEN_PREFIX) {
             self.facts().tried = Login::parse(login).ok();
         }
     }
 
-    /// The organization, as far as the path names it.
+    /// The organization, if the path names it.
     pub(super) fn org(&self) -> Option<OrgName> {
         self.facts().org.clone()
     }
 
-    /// The stack, where the path alone does not name it.
+    /// Records the stack, if the path alone does not name it.
     pub(crate) fn stack(&self, address: &StackAddress) {
         let StackAddress { org, project, stack } = address.clone();
         let mut facts = self.facts();
         (facts.org, facts.project, facts.stack) = (Some(org), Some(project), Some(stack));
     }
 
-    /// The environment, where the path alone does not name it.
+    /// Records the environment, if the path alone does not name it.
     pub(crate) fn environment(&self, address: &EnvironmentAddress) {
         let EnvironmentAddress { org, project, name } = address.clone();
         let mut facts = self.facts();
         (facts.org, facts.project, facts.environment) = (Some(org), Some(project), Some(name));
     }
 
-    /// The update, where the path does not name it.
+    /// Records the update, if the path does not name it.
     pub(crate) fn update(&self, update: UpdateId) {
         self.facts().update = Some(update);
     }
 
-    /// The Terraform state, as the path names it.
+    /// Records the Terraform state that the path names.
     pub(crate) fn state(&self, place: &StateRef) {
         match place {
             StateRef::Name(address) => self.state_named(address),
@@ -132,23 +132,23 @@ impl RequestContext {
         }
     }
 
-    /// The Terraform state, whose name may be known once it was found.
+    /// Records the Terraform state by its address, which may be known only after the lookup.
     pub(super) fn state_named(&self, address: &StateAddress) {
         let mut facts = self.facts();
         (facts.org, facts.project) = (Some(address.org.clone()), Some(address.project.clone()));
         facts.state = Some(StateRef::Name(address.clone()));
     }
 
-    /// What else an audit should know, in few words. Never a secret, and nothing of any length that a client chose.
-    pub(crate) fn detail(&self, words: impl Into<String>) {
-        self.facts().detail = Some(words.into());
+    /// Records a short detail for the audit log. Never a secret, and no long text of a client.
+    pub(crate) fn detail(&self, text: impl Into<String>) {
+        self.facts().detail = Some(text.into());
     }
 }
 
 impl FromHead for RequestContext {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
-        let broken = || Error::Broken("a handler asks for the context of a request that has none".to_owned());
+        let broken = || Error::Broken("a handler reads the context of a request without one".to_owned());
         parts.extensions.get::<Self>().cloned().ok_or_else(|| broken().into())
     }
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON texts, with or without a gzip that is stored already.
+//! Answers: JSON texts, and gzips of them that are stored.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use crate::wire::pulumi::RequestedBy;
 
 pub(super) type Answer = Result<Response, Failure>;
 
-/// What a stack without a version exports.
+/// The export of a stack without a version.
 pub(super) const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
 
 /// A JSON answer.
@@ -27,8 +27,7 @@ pub(super) fn json(value: &impl Serialize) -> Answer {
     Ok(json_body(Pieces::of(value)?.into_body()))
 }
 
-/// A JSON answer to a request of this many bytes, or of what is made of as many. A long one is written away from the threads that
-/// serve.
+/// A JSON answer made from this many bytes. A long one is written on a thread that serves no requests.
 pub(super) async fn json_of(bytes: usize, value: impl Serialize + Send + 'static) -> Answer {
     if bytes <= SMALL_BYTES_MAX {
         return json(&value);
@@ -41,17 +40,18 @@ pub(super) fn json_body(body: impl IntoResponse) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-/// The answer of calls whose client expects no body.
+/// The answer to calls that expect no body.
 pub(super) fn no_content() -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// JSON text that is there already.
+/// An answer with an existing JSON text.
 pub(super) fn json_text(text: Bytes) -> Response {
     json_body(text)
 }
 
-/// JSON text whose gzip is there already: sent as it is to who takes it, and else inflated on its way.
+/// An answer with JSON text whose gzip is stored: sent as it is if the client accepts a gzip, and otherwise
+/// inflated while it is sent.
 pub(super) fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
     if !takes_gzip(headers) {
         if let Some(text) = gunzip_within(&gzip, SMALL_BYTES_MAX)? {
@@ -69,7 +69,7 @@ pub(super) fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
     Ok((headers, gzip).into_response())
 }
 
-/// Whether the client accepts a gzip.
+/// Whether the client accepts gzip.
 pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
@@ -79,13 +79,13 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
         .any(|coding| coding.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("gzip")))
 }
 
-/// A user as the service's own clients show them.
+/// A user, in the shape of Pulumi Cloud's API.
 pub(super) fn user_named(login: &Login) -> RequestedBy {
     let login = login.to_string();
     RequestedBy { name: login.clone(), github_login: login, avatar_url: String::new() }
 }
 
-/// The text of a JSON object whose last member is a text that is stored already. The stored text is not parsed, nor is its gzip
+/// Writes a JSON object whose last member is a stored text. The text is not parsed, and its gzip is not
 /// inflated.
 pub(super) struct JsonWithTail {
     /// Up to the colon after the last member's name.
@@ -93,12 +93,12 @@ pub(super) struct JsonWithTail {
 }
 
 impl JsonWithTail {
-    /// The object with the members of `head`, and after them the member `name`.
+    /// The object with the members of `head`, followed by the member `name`.
     pub(super) fn new(head: &impl Serialize, name: &'static str) -> Result<Self, Error> {
         let mut before = Vec::new();
         let formatter = OpenObject { name, depth: 0, is_empty: true };
         head.serialize(&mut Serializer::with_formatter(&mut before, formatter))
-            .map_err(|error| Error::Broken(format!("an answer is no JSON: {error}")))?;
+            .map_err(|error| Error::Broken(format!("an answer does not serialize: {error}")))?;
         Ok(Self { before })
     }
 
@@ -109,7 +109,8 @@ impl JsonWithTail {
         self.before.into()
     }
 
-    /// The gzip of the object whose last member has this gzip. A gzip may consist of members that follow each other.
+    /// The gzip of the object, with this gzip as its last member. A gzip may consist of several members in a
+    /// row.
     pub(super) fn with_gzip(self, stored: &Bytes) -> Bytes {
         let (before, after) = (gzip(&self.before), gzip(b"}"));
         let mut whole = BytesMut::with_capacity(before.len() + stored.len() + after.len());
@@ -120,7 +121,7 @@ impl JsonWithTail {
     }
 }
 
-/// Writes the name of one more member in place of the end of the outermost object.
+/// Writes one more member's name instead of the end of the outermost object.
 struct OpenObject {
     name: &'static str,
     depth: usize,

@@ -5,30 +5,33 @@ use serde_json::Value;
 
 use crate::domain::role::Role;
 
-/// The credentials that a route demands.
+/// The credentials that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
     /// None.
     Nobody,
-    /// A person's access token: `Authorization: token …`.
+    /// A user's access token: `Authorization: token …`.
     Token,
     /// The token of the update in the path: `Authorization: update-token …`.
     UpdateToken,
-    /// A person's access token, as clients of Terraform states send it: the password of Basic credentials, or a bearer. Or the
-    /// person's own name and password; or, without any of these, a client certificate.
+    /// The credentials of clients of Terraform states: a user's access token as the password of Basic
+    /// credentials or as a bearer, the user's login and password, or, without any of these, a client
+    /// certificate.
     State,
-    /// The same, and for a while after its end too, for whoever has held the state's lock since before.
+    /// The same. A token or certificate is accepted for a while after it expires, from a caller who has held
+    /// the state's lock since before.
     Run,
 }
 
-/// The function that a route belongs to. Groups are cut by what they may move and by how often they are called.
+/// The function that a route belongs to. Routes are grouped by what they may change and how often they are
+/// called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Reads the ledger and published deployments.
     Read,
-    /// Seals and opens secrets.
+    /// Encrypts and decrypts secrets.
     Secrets,
-    /// Moves a stack's head, or an update's life.
+    /// Changes a stack's head or an update's state.
     Head,
     /// Appends to the logs of updates.
     Log,
@@ -40,19 +43,19 @@ pub enum Group {
     Environments,
 }
 
-/// The path below which Terraform states are.
+/// The root path of Terraform states.
 pub(super) const STATES_ROOT: &str = "/tfstate/";
 
 impl Group {
-    /// All of them.
+    /// All groups.
     pub const ALL: [Self; 7] =
         [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate, Self::Environments];
 
-    /// The group that answers what is in no row of the table and below no [`root`](Self::root).
+    /// The group that answers paths outside the table and outside any [`root`](Self::root).
     pub const DEFAULT: Self = Self::Read;
 
-    /// Below this path everything is this group's, whatever its method: clients say what they do there in more ways than the
-    /// table has rows. Gateways have one route for all of it.
+    /// The path below which everything belongs to this group, with any method: clients use more methods there
+    /// than the table has rows. Gateways have one route for all of it.
     pub fn root(self) -> Option<&'static str> {
         match self {
             Self::Tfstate => Some(STATES_ROOT),
@@ -60,13 +63,13 @@ impl Group {
         }
     }
 
-    /// The group that answers what is at this path and in no row of the table.
+    /// The group that answers a path outside the table.
     pub fn otherwise(path: &str) -> Self {
         let is_below = |group: &Self| group.root().is_some_and(|root| path.starts_with(root));
         Self::ALL.into_iter().find(is_below).unwrap_or(Self::DEFAULT)
     }
 
-    /// The function's name: of its folder, and in templates.
+    /// The function's name, as its folder and the templates have it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -80,9 +83,9 @@ impl Group {
     }
 }
 
-/// What a program serves. It is a type, so that a program holds the handlers of its own groups alone.
+/// What a program serves. This is a type, so that a program contains only the handlers of its own groups.
 pub trait Serves {
-    /// Whose routes it answers.
+    /// The groups whose routes the program answers.
     const GROUPS: &'static [Group];
 }
 
@@ -116,59 +119,60 @@ serves! {
 
 /// One route.
 pub struct Route {
-    /// The method.
+    /// The method of requests.
     pub method: Method,
     /// The path, with `{names}` for its parameters.
     pub path: &'static str,
-    /// The credentials.
+    /// The credentials that it requires.
     pub auth: Auth,
-    /// The role that whoever asks needs in the organization that it is about; `None` where it is about none, or where the
-    /// credentials name the one thing that they are for.
+    /// The role that the caller needs in the organization; `None` if the request is about no organization, or
+    /// if the credentials are for one thing only.
     pub needs: Option<Role>,
-    /// The longest body, in bytes, as sent and inflated; 0 where no body is read.
+    /// The length of the body in bytes, as sent and inflated, at most; 0 if no body is read.
     pub body_bytes_max: usize,
-    /// How many times the bytes of its text a request holds at most: the text, what is parsed of it, what is stored, and the
-    /// answer. `tests/memory` measures it.
+    /// Copies of the body's text that a request holds at most: the text, what is parsed of it, what is
+    /// stored, and the answer. `tests/memory` measures it.
     pub body_copies: usize,
-    /// The function.
+    /// The function that serves it.
     pub group: Group,
-    /// What it is called in the audit log; `None` for what is not kept there unless it is refused: what reads no secret, and what an
-    /// update saves, since its start and its end are kept.
+    /// The action in the audit log. `None` if only refusals are recorded: for requests that read no secrets,
+    /// and for what a running update saves, since its start and its end are recorded.
     pub action: Option<&'static str>,
-    /// Its name in the OpenAPI document, by which `pulumi api` finds it. Where Pulumi Cloud has the same route, it has the same
-    /// name there. Source: pulumi/pulumi-pulumiservice dc76a018, `provider/pkg/cloud/spec.json`.
+    /// The operation's name in the OpenAPI document, which `pulumi api` uses. A route that Pulumi Cloud has
+    /// too has the same name there. Source: pulumi/pulumi-pulumiservice dc76a018,
+    /// `provider/pkg/cloud/spec.json`.
     pub operation: &'static str,
-    /// Its purpose, in a few words.
+    /// The purpose, in a few words.
     pub summary: &'static str,
 }
 
-/// The shapes of a route's body and answer, for the OpenAPI document. They are apart from [`Route`] so that a program without
-/// the document does not hold all shapes.
+/// The shapes of a route's body and answer, for the OpenAPI document. They are separate from [`Route`], so
+/// that a program without the document does not contain all shapes.
 pub(super) struct Shapes {
-    /// The schema of the body; `None` where no body is read.
+    /// The schema of the body; `None` if no body is read.
     pub(super) body: Option<fn() -> Value>,
-    /// The answer to a request that succeeds.
+    /// The answer to a successful request.
     pub(super) answer: Answered,
 }
 
-/// The answer of a route to a request that succeeds.
+/// The answer of a route to a successful request.
 pub(super) enum Answered {
-    /// 200 with JSON of this schema: `{}` for what is kept as it came.
+    /// 200 with JSON of this schema; `{}` for JSON that is stored and returned as sent.
     Json(fn() -> Value),
     /// 200 with a page of HTML.
     Html,
     /// 200 with YAML.
     Yaml,
-    /// 200 with a Terraform state as its client sent it; 204 for a state that has none yet.
+    /// 200 with a Terraform state as its client sent it; 204 if the state has no version yet.
     StateIfAny,
-    /// 200 without a body: for HEAD, and for clients of states, some of which take 204 for a state that is not there.
+    /// 200 without a body: for HEAD, and for clients of states, some of which take 204 for a missing state.
     Empty,
     /// 204.
     NoContent,
 }
 
 impl Route {
-    /// A name made of its method and its path, in letters and digits alone: `GetApiUser`.
+    /// A name of letters and digits, made of the method and the path: `GetApiUser`.
     pub fn id(&self) -> String {
         let method = self.method.as_str().to_ascii_lowercase();
         let words = self.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -181,10 +185,10 @@ impl Route {
             .collect()
     }
 
-    /// Its path as the OpenAPI document has it.
+    /// The path as the OpenAPI document has it.
     pub fn path_in_document(&self) -> String {
         let part = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-            // The client writes this for every kind.
+            // Clients write this for every kind.
             Some("kind") => "update".to_owned(),
             Some(name) => format!("{{{}}}", in_document(name)),
             None => part.to_owned(),
@@ -192,12 +196,12 @@ impl Route {
         self.path.split('/').map(part).collect::<Vec<_>>().join("/")
     }
 
-    /// The parameters of its path as the OpenAPI document has them.
+    /// The parameters of the path as the OpenAPI document has them.
     pub(super) fn parameters_in_document(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.parameters().filter(|name| *name != "kind").map(in_document)
     }
 
-    /// The parameters in its path.
+    /// The parameters in the path.
     pub fn parameters(&self) -> impl Iterator<Item = &'static str> + use<> {
         self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     }
@@ -209,8 +213,8 @@ impl std::fmt::Debug for Route {
     }
 }
 
-/// A parameter's name in the OpenAPI document: Pulumi Cloud's, since the CLI fills those that it knows from the project and the
-/// stack that are selected.
+/// A parameter's name in the OpenAPI document. These are Pulumi Cloud's names, since the CLI fills in those
+/// that it knows from the selected project and stack.
 fn in_document(name: &str) -> &str {
     match name {
         "org" => "orgName",

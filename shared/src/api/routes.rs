@@ -61,7 +61,8 @@ pub use super::route::{
     Admin, Auth, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves, Tfstate,
 };
 
-/// A handler whose own type is forgotten: what makes a service of a handler is long, and so it is there once.
+/// A handler with its type erased. The code that turns a handler into a service is long, so it exists only
+/// once.
 #[derive(Clone, Copy)]
 struct Erased(fn(Request, App) -> Answering);
 
@@ -112,7 +113,8 @@ macro_rules! routes {
             answer: $answer,
         }),*];
 
-        /// The handler of each row that is served. The rows name none, so that a program holds only those.
+        /// The handler of each row that the program serves. Rows do not name handlers, so a program contains
+        /// only these.
         const fn handlers<S: Serves>() -> [Option<Erased>; $name.len()] {
             [$(if has(S::GROUPS, Group::$group) {
                 Some(Erased(|request, app| Handler::call($handler, request, app)))
@@ -151,112 +153,112 @@ routes! {
     /// All routes. The columns of a row:
     ///
     /// - its purpose, its method, its path, and its handler;
-    /// - `auth`: the credentials that it demands. `needs`: the role in the organization. `group`: the function that serves it.
-    ///   `audit`: the action in the audit log;
-    /// - `body`: the shape of its body; `of::<T>` is what the type `T` reads. `max`: the longest body, in bytes. `copies`: how many
-    ///   times its bytes a request holds, where that is not the usual number;
-    /// - `answer`: the answer to a request that succeeds. `id`: its name in the OpenAPI document.
+    /// - `auth`: the credentials that it requires. `needs`: the role in the organization. `group`: the
+    ///   function that serves it. `audit`: the action in the audit log;
+    /// - `body`: the shape of the body; `of::<T>` is what the type `T` reads. `max`: the length of the body
+    ///   in bytes, at most. `copies`: the copies of the body that a request holds, if not the usual number;
+    /// - `answer`: the answer to a successful request. `id`: its name in the OpenAPI document.
     ///
-    /// Some requests need more than their row says, because of the body or of what is stored: an update that is not a preview, or
-    /// the lock of another user. Those checks are made where the fact is known.
+    /// Some requests need more than their row demands, because of the body or of what is stored: an update
+    /// that is not a preview, or the lock of another user. The code that learns the fact checks it.
     ///
-    /// Routes below `/tfstate` have one method each; `tfstate_methods` has the others that clients use. Paths follow pulumi
-    /// v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
+    /// Routes below `/tfstate` have one method each; `tfstate_methods` has the others that clients use. Paths
+    /// follow pulumi v3.274.1, `pkg/backend/httpstate/client/api_endpoints.go`.
     ROUTES
 
-    /// What the server offers beyond the oldest protocol
+    /// List the capabilities of the server beyond the oldest protocol
     GET "/api/capabilities" => service::capabilities {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(of::<Capabilities>), id: Capabilities,
     }
-    /// The versions of the CLI that the server knows
+    /// Get the versions of the CLI that the server knows
     GET "/api/cli/version" => service::cli_version {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(of::<Versions>), id: Version,
     }
-    /// Who is logged in, with their organizations
+    /// Get the current user, with their organizations
     GET "/api/user" => user::user {
         auth: Token, needs: Nothing, group: Read, audit: "user.sign_in",
         answer: Json(of::<User>), id: GetCurrentUser,
     }
-    /// The owner of stacks that are named without one
+    /// Get the organization of stacks that are named without one
     GET "/api/user/organizations/default" => user::default_organization {
         auth: Token, needs: Nothing, group: Read,
         answer: Json(of::<DefaultOrganization>), id: GetDefaultOrganization,
     }
-    /// The stacks that the user may see, a page at a time
+    /// List the stacks that the user may see
     GET "/api/user/stacks" => stacks::list_stacks {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(of::<Stacks>), id: ListUserStacks,
     }
-    /// The members of an organization, with their roles
+    /// List the members of an organization, with their roles
     GET "/api/orgs/{org}/members" => user::members {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<OrgMembers>), id: ListOrganizationMembers,
     }
-    /// The templates of an organization: none
+    /// List the templates of an organization: none
     GET "/api/orgs/{org}/templates" => empty::templates {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(of::<Templates>), id: GetOrgTemplates,
     }
-    /// The policy packs of an organization: none
+    /// List the policy packs of an organization: none
     GET "/api/orgs/{org}/policypacks" => empty::policy_packs {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(policy_packs), id: ListPolicyPacks_orgs,
     }
-    /// The policy groups of an organization: none
+    /// List the policy groups of an organization: none
     GET "/api/orgs/{org}/policygroups" => empty::policy_groups {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(policy_groups), id: ListPolicyGroups,
     }
-    /// The packages of the registry: none
+    /// List the packages of the registry: none
     GET "/api/registry/packages" => empty::packages {
         auth: Token, needs: Nothing, group: Read,
         answer: Json(packages), id: ListPackages,
     }
-    /// The templates of the registry: none
+    /// List the templates of the registry: none
     GET "/api/registry/templates" => empty::registry_templates {
         auth: Token, needs: Nothing, group: Read,
         answer: Json(templates), id: ListTemplates,
     }
-    /// Whether a project exists
+    /// Check whether a project exists
     HEAD "/api/stacks/{org}/{project}" => stacks::project_exists {
         auth: Token, needs: Outputs, group: Read,
         answer: Empty, id: ProjectExists,
     }
-    /// Make a stack
+    /// Create a stack
     POST "/api/stacks/{org}/{project}" => stacks::create_stack {
         auth: Token, needs: Apply, group: Head, audit: "stack.create",
         body: of::<CreateStack<'_>>, max: DEPLOYMENT_BYTES_MAX,
         answer: Json(anything), id: CreateStack,
     }
-    /// A stack, with its tags and the update that runs
+    /// Get a stack, with its tags and its running update
     GET "/api/stacks/{org}/{project}/{stack}" => stacks::get_stack {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(of::<Stack>), id: GetStack,
     }
-    /// Remove a stack
+    /// Delete a stack
     DELETE "/api/stacks/{org}/{project}/{stack}" => stacks::delete_stack {
         auth: Token, needs: Member, group: Head, audit: "stack.delete",
         answer: NoContent, id: DeleteStack,
     }
-    /// The environment that holds the configuration of a stack
+    /// Get the environment that stores the configuration of a stack
     GET "/api/stacks/{org}/{project}/{stack}/config" => stacks::config {
         auth: Token, needs: Plan, group: Read, audit: "stack.show_config",
         answer: Json(of::<Config>), id: GetStackConfig,
     }
-    /// Say which environment holds the configuration of a stack
+    /// Set the environment that stores the configuration of a stack
     PUT "/api/stacks/{org}/{project}/{stack}/config" => stacks::set_config {
         auth: Token, needs: Apply, group: Head, audit: "stack.config",
         body: of::<Config>, max: SMALL_BYTES_MAX,
         answer: Json(of::<Config>), id: UpdateStackConfig,
     }
-    /// Leave the configuration of a stack to its project
+    /// Return the configuration of a stack to its project
     DELETE "/api/stacks/{org}/{project}/{stack}/config" => stacks::remove_config {
         auth: Token, needs: Apply, group: Head, audit: "stack.config",
         answer: NoContent, id: DeleteStackConfig,
     }
-    /// Who a stack belongs to
+    /// Get the owner of a stack
     GET "/api/stacks/{org}/{project}/{stack}/metadata" => stacks::metadata {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(of::<StackMetadata>), id: GetStackMetadata,
@@ -279,7 +281,7 @@ routes! {
         body: of::<StackTag>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: UpdateStackTag,
     }
-    /// Remove a tag of a stack
+    /// Delete a tag of a stack
     DELETE "/api/stacks/{org}/{project}/{stack}/tags/{tag}" => stacks::remove_tag {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
         answer: NoContent, id: DeleteStackTag,
@@ -290,7 +292,7 @@ routes! {
         body: of::<RenameStack>, max: SMALL_BYTES_MAX,
         answer: Json(of::<Renamed>), id: RenameStack,
     }
-    /// Give a stack to another organization
+    /// Transfer a stack to another organization
     POST "/api/stacks/{org}/{project}/{stack}/transfer" => stacks::transfer {
         auth: Token, needs: Member, group: Head, audit: "stack.transfer",
         body: of::<TransferStack>, max: SMALL_BYTES_MAX,
@@ -320,85 +322,85 @@ routes! {
         body: of::<BatchDecrypt>, max: SECRETS_BYTES_MAX,
         answer: Json(of::<BatchDecrypted>), id: BatchDecryptValue,
     }
-    /// Note that a secret was shown
+    /// Record that a secret was shown
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" => secrets::log_decryption {
         auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
         body: anything, max: SMALL_BYTES_MAX,
         answer: NoContent, id: LogOnlyDecryptValue,
     }
-    /// Note that secrets were shown
+    /// Record that secrets were shown
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" => secrets::log_decryption {
         auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
         body: anything, max: SMALL_BYTES_MAX,
         answer: NoContent, id: LogOnlyBatchDecryptValue,
     }
-    /// The state of a stack
+    /// Export the state of a stack
     GET "/api/stacks/{org}/{project}/{stack}/export" => stacks::export {
         auth: Token, needs: Plan, group: Read, audit: "stack.export",
         answer: Json(of::<Checkpoint<'_>>), id: ExportStack,
     }
-    /// The state of a stack at a version
+    /// Export the state of a stack at a version
     GET "/api/stacks/{org}/{project}/{stack}/export/{version}" => stacks::export {
         auth: Token, needs: Plan, group: Read, audit: "stack.export",
         answer: Json(of::<Checkpoint<'_>>), id: ExportStackAtVersion,
     }
-    /// Make a state the next version of a stack
+    /// Import a state as the next version of a stack
     POST "/api/stacks/{org}/{project}/{stack}/import" => stacks::import {
         auth: Token, needs: Apply, group: Head, audit: "stack.import",
         body: of::<Checkpoint<'_>>, max: DEPLOYMENT_BYTES_MAX,
         answer: Json(of::<Imported>), id: ImportStack,
     }
-    /// The outputs of a stack
+    /// Get the outputs of a stack
     GET "/api/stacks/{org}/{project}/{stack}/outputs" => stacks::outputs {
         auth: Token, needs: Outputs, group: Read, audit: "stack.outputs",
         answer: Json(of::<StackOutputs>), id: GetStackOutputs,
     }
-    /// The policy packs that a stack must pass: none
+    /// List the policy packs that a stack must pass: none
     GET "/api/stacks/{org}/{project}/{stack}/policypacks" => empty::required_policies {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(required_policies), id: GetStackPolicyPacks,
     }
-    /// The policy groups of a stack: none
+    /// List the policy groups of a stack: none
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" => empty::stack_policy_groups {
         auth: Token, needs: Outputs, group: Read,
         answer: Json(policy_groups), id: GetStackPolicyGroups,
     }
-    /// The history of a stack, newest first
+    /// List the history of a stack, newest first
     GET "/api/stacks/{org}/{project}/{stack}/updates" => history::history {
         auth: Token, needs: Plan, group: Read,
         answer: Json(history_page), id: GetStackUpdates,
     }
-    /// The newest entry of the history
+    /// Get the newest entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest" => history::update {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<ServiceUpdate>), id: GetLatestStackUpdate,
     }
-    /// The previews of the newest version
+    /// List the previews of the newest version
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" => history::previews {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<ServiceHistory>), id: GetLatestStackPreviews,
     }
-    /// The newest version, and the previews before it
+    /// Get the newest version, and the previews before it
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" => history::timeline {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<Timeline>), id: GetLatestUpdateTimeline,
     }
-    /// An entry of the history
+    /// Get an entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" => history::update {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<ServiceUpdate>), id: GetStackUpdate,
     }
-    /// An entry of the history in short
+    /// Get a summary of an entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" => history::summary {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<UpdateSummary>), id: GetStackUpdateSummary,
     }
-    /// The previews of a version
+    /// List the previews of a version
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" => history::previews {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<ServiceHistory>), id: GetStackPreviews,
     }
-    /// A version, and the previews before it
+    /// Get a version, and the previews before it
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" => history::timeline {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<Timeline>), id: GetUpdateTimeline,
@@ -439,7 +441,7 @@ routes! {
         body: of::<StartUpdate>, max: SMALL_BYTES_MAX,
         answer: Json(of::<StartedUpdate>), id: StartUpdateForUpdate,
     }
-    /// Where an update stands
+    /// Get the status of an update
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" => updates::update_status {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<UpdateStatus>), id: GetUpdateStatusForUpdate,
@@ -462,7 +464,7 @@ routes! {
         body: of::<CompleteUpdate>, max: COMPLETION_BYTES_MAX,
         answer: NoContent, id: CompleteUpdate_update,
     }
-    /// Add entries to the journal of an update
+    /// Append entries to the journal of an update
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/journalentries" => updates::journal_entries {
         auth: UpdateToken, needs: Nothing, group: Log,
         body: journal_entries, max: BATCH_BYTES_MAX,
@@ -474,14 +476,14 @@ routes! {
         body: of::<Checkpoint<'_>>, max: DEPLOYMENT_BYTES_MAX, copies: 4,
         answer: NoContent, id: PatchUpdateCheckpoint_update,
     }
-    /// Save the state of an update as a text
+    /// Save the state of an update as text
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointverbatim" =>
     checkpoints::checkpoint_verbatim {
         auth: UpdateToken, needs: Nothing, group: Log,
         body: of::<saves::Whole<'_>>, max: DEPLOYMENT_BYTES_MAX, copies: 4,
         answer: NoContent, id: PatchUpdateVerbatimCheckpoint_update,
     }
-    /// Save what changed in the state of an update
+    /// Save the changes in the state of an update
     PATCH "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/checkpointdelta" =>
     checkpoints::checkpoint_delta {
         auth: UpdateToken, needs: Nothing, group: Log,
@@ -500,34 +502,34 @@ routes! {
         body: of::<EventBatch>, max: BATCH_BYTES_MAX,
         answer: NoContent, id: RecordEngineEventBatch_update,
     }
-    /// The events of an update
+    /// List the events of an update
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" => events::list {
         auth: Token, needs: Plan, group: Read,
         answer: Json(of::<Events<'_>>), id: GetEngineEvents_update,
     }
-    /// The environments that the user may see, a page at a time
+    /// List the environments that the user may see
     GET "/api/esc/environments" => environments::list_all {
         auth: Token, needs: Outputs, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListEnvironments_esc,
     }
-    /// The environments of an organization, a page at a time
+    /// List the environments of an organization
     GET "/api/esc/environments/{org}" => environments::list {
         auth: Token, needs: Outputs, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListOrgEnvironments_esc,
     }
-    /// Make an environment
+    /// Create an environment
     POST "/api/esc/environments/{org}" => environments::create {
         auth: Token, needs: Apply, group: Environments, audit: "environment.create",
         body: of::<NamedEnvironment>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: CreateEnvironment_esc_environments,
     }
-    /// The environments that were removed
-    GET "/api/esc/environments/{org}/restore" => environments::removed {
+    /// List the deleted environments
+    GET "/api/esc/environments/{org}/restore" => environments::list_deleted {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListDeletedEnvironments,
     }
-    /// Bring back an environment
-    PUT "/api/esc/environments/{org}/restore" => environments::restore {
+    /// Undelete an environment
+    PUT "/api/esc/environments/{org}/restore" => environments::undelete {
         auth: Token, needs: Member, group: Environments, audit: "environment.restore",
         body: of::<RestoreEnvironment>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: RestoreEnvironment,
@@ -544,12 +546,12 @@ routes! {
         body: anything, max: ENVIRONMENT_BYTES_MAX,
         answer: Json(of::<Opened>), id: OpenYAML_esc,
     }
-    /// The values of a definition that was opened
-    GET "/api/esc/environments/{org}/yaml/open/{session}" => environments::look {
+    /// Get the values of an opened definition
+    GET "/api/esc/environments/{org}/yaml/open/{session}" => environments::opened_values {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
         answer: Json(opened), id: ReadAnonymousOpenEnvironment_esc,
     }
-    /// The definition of an environment
+    /// Get the definition of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}" => environments::get {
         auth: Token, needs: Plan, group: Environments,
         answer: Yaml, id: ReadEnvironment_esc_environments,
@@ -560,12 +562,12 @@ routes! {
         body: anything, max: ENVIRONMENT_BYTES_MAX,
         answer: Json(of::<Diagnostics>), id: UpdateEnvironment_esc_environments,
     }
-    /// Remove an environment
-    DELETE "/api/esc/environments/{org}/{project}/{environment}" => environments::remove {
+    /// Delete an environment
+    DELETE "/api/esc/environments/{org}/{project}/{environment}" => environments::delete {
         auth: Token, needs: Member, group: Environments, audit: "environment.delete",
         answer: NoContent, id: DeleteEnvironment_esc_environments,
     }
-    /// The definition of an environment with its secrets
+    /// Get the definition of an environment, with its secrets
     GET "/api/esc/environments/{org}/{project}/{environment}/decrypt" => environments::decrypt {
         auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
         answer: Yaml, id: DecryptEnvironment_esc_environments,
@@ -575,8 +577,8 @@ routes! {
         auth: Token, needs: Plan, group: Environments, audit: "environment.open",
         answer: Json(of::<Opened>), id: OpenEnvironment_esc_environments,
     }
-    /// The values of an environment that was opened
-    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::look {
+    /// Get the values of an opened environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::opened_values {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
         answer: Json(opened), id: ReadOpenEnvironment_esc_environments,
     }
@@ -586,7 +588,7 @@ routes! {
         body: of::<CloneEnvironment>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: CloneEnvironment,
     }
-    /// The settings of an environment
+    /// Get the settings of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/settings" => environments::settings {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<EnvironmentSettings>), id: GetEnvironmentSettings,
@@ -611,12 +613,12 @@ routes! {
         body: of::<DecryptSecrets>, max: SECRETS_BYTES_MAX,
         answer: Json(of::<DecryptedSecrets>), id: DecryptEnvironmentSecrets,
     }
-    /// The revisions of an environment
+    /// List the revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions" => environments::revisions {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<Vec<Revision>>), id: ListEnvironmentRevisions_esc_environments,
     }
-    /// The names of revisions of an environment
+    /// List the names of revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" => environments::revision_tags {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<RevisionTags>), id: ListRevisionTags_esc_environments_versions,
@@ -628,7 +630,7 @@ routes! {
         body: of::<NewRevisionTag>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: CreateRevisionTag_esc_environments_versions_tags,
     }
-    /// A name of a revision
+    /// Get a name of a revision
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
     environments::get_revision_tag {
         auth: Token, needs: Plan, group: Environments,
@@ -641,18 +643,18 @@ routes! {
         body: of::<RevisionTagEdit>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: UpdateRevisionTag_esc_environments,
     }
-    /// Remove the name of a revision
+    /// Delete the name of a revision
     DELETE "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
     environments::remove_revision_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
         answer: NoContent, id: DeleteRevisionTag_esc_environments,
     }
-    /// The definition of a revision
+    /// Get the definition of a revision
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}" => environments::get {
         auth: Token, needs: Plan, group: Environments,
         answer: Yaml, id: ReadEnvironment_esc_environments_versions,
     }
-    /// The definition of a revision with its secrets
+    /// Get the definition of a revision, with its secrets
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt" =>
     environments::decrypt {
         auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
@@ -670,7 +672,7 @@ routes! {
         body: of::<Retract>, max: SMALL_BYTES_MAX,
         answer: NoContent, id: RetractEnvironmentRevision_esc_environments,
     }
-    /// The tags of an environment
+    /// List the tags of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::list_tags {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<Tags>), id: ListEnvironmentTags_esc_environments,
@@ -681,7 +683,7 @@ routes! {
         body: of::<TagText>, max: SMALL_BYTES_MAX,
         answer: Json(of::<Tag>), id: CreateEnvironmentTag_esc_environments,
     }
-    /// A tag of an environment
+    /// Get a tag of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::get_tag {
         auth: Token, needs: Plan, group: Environments,
         answer: Json(of::<Tag>), id: GetEnvironmentTag_esc_environments,
@@ -692,50 +694,50 @@ routes! {
         body: of::<TagEdit>, max: SMALL_BYTES_MAX,
         answer: Json(of::<Tag>), id: UpdateEnvironmentTag_esc_environments,
     }
-    /// Remove a tag of an environment
+    /// Delete a tag of an environment
     DELETE "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::remove_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
         answer: NoContent, id: DeleteEnvironmentTag_esc_environments,
     }
-    /// This API as an OpenAPI document
+    /// Get this API as an OpenAPI document
     GET "/api/openapi" => document {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(anything), id: GetDocument,
     }
-    /// The same, at the path of Pulumi Cloud
+    /// Get the same document, at the path of Pulumi Cloud
     GET "/api/openapi/pulumi-spec.json" => document {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Json(anything), id: FetchRestSpecification,
     }
-    /// Read a Terraform state, by its id
+    /// Read a Terraform state, by its ID
     GET "/tfstate/{guid}" => tfstate::get {
         auth: Run, needs: Plan, group: Tfstate, audit: "state.read",
         answer: StateIfAny, id: ReadStateById,
     }
-    /// Write a Terraform state, by its id
+    /// Write a Terraform state, by its ID
     POST "/tfstate/{guid}" => tfstate::write {
         auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateById,
     }
-    /// Remove a Terraform state, by its id
-    DELETE "/tfstate/{guid}" => tfstate::remove {
+    /// Delete a Terraform state, by its ID
+    DELETE "/tfstate/{guid}" => tfstate::delete {
         auth: State, needs: Member, group: Tfstate, audit: "state.delete",
         answer: Empty, id: RemoveStateById,
     }
-    /// Lock a Terraform state, by its id
+    /// Lock a Terraform state, by its ID
     POST "/tfstate/{guid}/lock" => tfstate::lock {
         auth: State, needs: Plan, group: Tfstate, audit: "state.lock",
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Json(of::<LockInfo>), id: LockStateById,
     }
-    /// Unlock a Terraform state, by its id
+    /// Unlock a Terraform state, by its ID
     DELETE "/tfstate/{guid}/lock" => tfstate::unlock {
         auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateById,
     }
-    /// The outputs of a Terraform state, by its id
+    /// Read the outputs of a Terraform state, by its ID
     GET "/tfstate/{guid}/outputs" => tfstate::outputs {
         auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: StateIfAny, id: ReadStateOutputsById,
@@ -751,8 +753,8 @@ routes! {
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateOfProject,
     }
-    /// Remove a Terraform state, by its project
-    DELETE "/tfstate/{org}/{project}" => tfstate::remove {
+    /// Delete a Terraform state, by its project
+    DELETE "/tfstate/{org}/{project}" => tfstate::delete {
         auth: State, needs: Member, group: Tfstate, audit: "state.delete",
         answer: Empty, id: RemoveStateOfProject,
     }
@@ -768,7 +770,7 @@ routes! {
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateOfProject,
     }
-    /// The outputs of a Terraform state, by its project
+    /// Read the outputs of a Terraform state, by its project
     GET "/tfstate/{org}/{project}/outputs" => tfstate::outputs {
         auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: StateIfAny, id: ReadStateOutputsOfProject,
@@ -784,8 +786,8 @@ routes! {
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateByName,
     }
-    /// Remove a Terraform state, by its name
-    DELETE "/tfstate/{org}/{project}/{state}" => tfstate::remove {
+    /// Delete a Terraform state, by its name
+    DELETE "/tfstate/{org}/{project}/{state}" => tfstate::delete {
         auth: State, needs: Member, group: Tfstate, audit: "state.delete",
         answer: Empty, id: RemoveStateByName,
     }
@@ -801,38 +803,38 @@ routes! {
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateByName,
     }
-    /// The outputs of a Terraform state, by its name
+    /// Read the outputs of a Terraform state, by its name
     GET "/tfstate/{org}/{project}/{state}/outputs" => tfstate::outputs {
         auth: State, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: StateIfAny, id: ReadStateOutputsByName,
     }
-    /// The Terraform states of an organization, a page at a time
+    /// List the Terraform states of an organization
     GET "/api/orgs/{org}/tfstates" => states::list {
         auth: Token, needs: Outputs, group: Tfstate,
         answer: Json(states_page), id: ListStates,
     }
-    /// Make a Terraform state
+    /// Create a Terraform state
     POST "/api/orgs/{org}/tfstates" => states::create {
         auth: Token, needs: Apply, group: Tfstate, audit: "state.create",
         body: of::<NewState>, max: SMALL_BYTES_MAX,
         answer: Json(of::<OneState>), id: CreateState,
     }
-    /// A Terraform state, by its name
+    /// Get a Terraform state, by its name
     GET "/api/orgs/{org}/tfstates/{project}/{state}" => states::get {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(state), id: GetStateByName,
     }
-    /// The locks of Terraform states
+    /// List the locks of Terraform states
     GET "/api/orgs/{org}/tfstate-locks" => states::locks {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<Locks>), id: ListStateLocks,
     }
-    /// The Terraform states that can be brought back
-    GET "/api/orgs/{org}/tfstate-removed" => states::removed {
+    /// List the deleted Terraform states
+    GET "/api/orgs/{org}/tfstate-removed" => states::list_deleted {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<RemovedStates>), id: ListRemovedStates,
     }
-    /// The label policy of an organization
+    /// Get the label policy of an organization
     GET "/api/orgs/{org}/tfstate-policy" => states::label_policy {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<ShownLabelPolicy>), id: GetLabelPolicy,
@@ -843,27 +845,27 @@ routes! {
         body: of::<NewLabelPolicy>, max: SMALL_BYTES_MAX,
         answer: Json(of::<ShownLabelPolicy>), id: SetLabelPolicy,
     }
-    /// The Terraform states that break the label policy
+    /// List the Terraform states that break the label policy
     GET "/api/orgs/{org}/tfstate-policy/compliance" => states::compliance {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<Compliance>), id: GetLabelCompliance,
     }
-    /// The outputs of the states of an organization, without values
+    /// List the outputs of an organization, without values
     GET "/api/orgs/{org}/outputs" => states::all_outputs {
         auth: Token, needs: Outputs, group: Tfstate,
         answer: Json(of::<AllOutputs>), id: ListOutputs,
     }
-    /// The outputs of a stack, with their values
+    /// Get the outputs of a stack, with their values
     GET "/api/orgs/{org}/outputs/stack/{project}/{stack}" => states::stack_outputs {
         auth: Token, needs: Outputs, group: Tfstate, audit: "stack.outputs",
         answer: Json(of::<OutputsOf<ValuedOutput>>), id: GetOutputsOfStack,
     }
-    /// The outputs of a Terraform state, with their values
+    /// Get the outputs of a Terraform state, with their values
     GET "/api/orgs/{org}/outputs/tfstate/{project}/{state}" => states::state_outputs {
         auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: Json(of::<OutputsOf<ValuedOutput>>), id: GetOutputsOfState,
     }
-    /// A Terraform state
+    /// Get a Terraform state
     GET "/api/tfstates/{guid}" => states::get {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(state), id: GetState,
@@ -874,22 +876,22 @@ routes! {
         body: of::<StateEdit>, max: SMALL_BYTES_MAX,
         answer: Json(of::<OneState>), id: EditState,
     }
-    /// Remove a Terraform state
-    DELETE "/api/tfstates/{guid}" => states::remove {
+    /// Delete a Terraform state
+    DELETE "/api/tfstates/{guid}" => states::delete {
         auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
         answer: NoContent, id: DeleteState,
     }
-    /// Bring back a Terraform state
-    POST "/api/tfstates/{guid}/undelete" => states::bring_back {
+    /// Undelete a Terraform state
+    POST "/api/tfstates/{guid}/undelete" => states::undelete {
         auth: Token, needs: Member, group: Tfstate, audit: "state.undelete",
         answer: Json(of::<OneState>), id: RestoreRemovedState,
     }
-    /// The outputs of a Terraform state, with their values
+    /// Get the outputs of a Terraform state, with their values
     GET "/api/tfstates/{guid}/outputs" => states::outputs {
         auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: Json(of::<Outputs>), id: GetStateOutputs,
     }
-    /// The schemas of the outputs of a Terraform state
+    /// Get the schemas of the outputs of a Terraform state
     GET "/api/tfstates/{guid}/schemas" => states::schemas {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<Schemas>), id: GetOutputSchemas,
@@ -900,7 +902,7 @@ routes! {
         body: of::<SchemasEdit>, max: SMALL_BYTES_MAX,
         answer: Json(of::<Schemas>), id: EditOutputSchemas,
     }
-    /// Who holds the lock of a Terraform state
+    /// Get the holder of the lock of a Terraform state
     GET "/api/tfstates/{guid}/lock" => states::lock {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<Option<Lock>>), id: GetStateLock,
@@ -917,27 +919,27 @@ routes! {
         body: of::<WithReason>, max: LOCK_BYTES_MAX,
         answer: NoContent, id: BreakStateLock,
     }
-    /// The writes of a Terraform state that were refused
+    /// List the refused writes of a Terraform state
     GET "/api/tfstates/{guid}/rejected" => states::rejected {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(rejected_writes), id: ListRejectedWrites,
     }
-    /// The versions of a Terraform state
+    /// List the versions of a Terraform state
     GET "/api/tfstates/{guid}/versions" => states::versions {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(state_versions), id: ListStateVersions,
     }
-    /// A version of a Terraform state
+    /// Get a version of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}" => states::version {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(state_version), id: GetStateVersion,
     }
-    /// The text of a version of a Terraform state
+    /// Get the text of a version of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}/text" => states::text {
         auth: Token, needs: Plan, group: Tfstate, audit: "state.download",
         answer: Json(anything), id: GetStateText,
     }
-    /// What differs between two versions of a Terraform state
+    /// Compare two versions of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" => states::diff {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<Difference>), id: CompareStateVersions,
@@ -947,59 +949,59 @@ routes! {
         auth: Token, needs: Member, group: Tfstate, audit: "state.restore",
         answer: Json(of::<Restored>), id: RestoreStateVersion,
     }
-    /// What a Terraform state reads of others
+    /// Get the dependencies of a Terraform state
     GET "/api/tfstates/{guid}/dependencies" => dependencies::dependencies {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(dependencies_of_state), id: GetDependencies,
     }
-    /// The edges between Terraform states
+    /// List the dependencies between Terraform states
     GET "/api/orgs/{org}/tfstate-edges" => dependencies::list {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<edges::Edges>), id: ListEdges,
     }
-    /// Add an edge between Terraform states
+    /// Add a dependency between Terraform states
     POST "/api/orgs/{org}/tfstate-edges" => dependencies::add {
         auth: Token, needs: Member, group: Tfstate, audit: "edge.add",
         body: of::<edges::NewEdge>, max: SMALL_BYTES_MAX,
         answer: Json(of::<edges::Edge>), id: AddEdge,
     }
-    /// An edge between Terraform states
+    /// Get a dependency between Terraform states
     GET "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::get {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<edges::Edge>), id: GetEdge,
     }
-    /// Change an edge between Terraform states
+    /// Change a dependency between Terraform states
     PATCH "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::edit {
         auth: Token, needs: Member, group: Tfstate, audit: "edge.edit",
         body: of::<edges::EdgeEdit>, max: SMALL_BYTES_MAX,
         answer: Json(of::<edges::Edge>), id: EditEdge,
     }
-    /// Remove an edge between Terraform states
-    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::remove {
+    /// Delete a dependency between Terraform states
+    DELETE "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::delete {
         auth: Token, needs: Member, group: Tfstate, audit: "edge.remove",
         answer: NoContent, id: RemoveEdge,
     }
-    /// The Terraform states with edges, and which are stale
+    /// List the Terraform states with dependencies, and which are stale
     GET "/api/orgs/{org}/tfstate-statuses" => dependencies::statuses {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(statuses), id: ListStatuses,
     }
-    /// An order in which Terraform states can be run
+    /// Get an order in which Terraform states can be run
     GET "/api/orgs/{org}/tfstate-topology" => dependencies::topology {
         auth: Token, needs: Plan, group: Tfstate,
         answer: Json(of::<edges::Topology>), id: GetTopology,
     }
-    /// What this server is, and how to log in
+    /// Get a page that names this server and explains how to log in
     GET "/" => home::home {
         auth: Nobody, needs: Nothing, group: Read,
         answer: Html, id: GetHome,
     }
-    /// Whether the process serves
+    /// Check whether the process serves requests
     GET "/healthz" => health::health {
         auth: Nobody, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetHealth,
     }
-    /// Whether the server can do its work
+    /// Check whether the server can do its work
     GET "/readyz" => health::ready {
         auth: Nobody, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetReadiness,
@@ -1008,12 +1010,12 @@ routes! {
 
 /// The OpenAPI document, as JSON text.
 pub fn openapi() -> Bytes {
-    // Anybody may ask, so it is made once.
+    // Anyone may request it, so it is made once.
     static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
     DOCUMENT.get_or_init(|| openapi::document(ROUTES.iter().zip(SHAPES)).to_string().into()).clone()
 }
 
-/// The document, also at the path where Pulumi's own service has its own.
+/// Answers with the document, also at the path of Pulumi Cloud's own.
 async fn document() -> response::Answer {
     Ok(json_text(openapi()))
 }
@@ -1031,16 +1033,18 @@ pub fn router<S: Serves>(app: impl Into<App>) -> Router {
     }
     let table =
         router.fallback(not_supported).method_not_allowed_fallback(not_supported).with_state(app.clone());
-    // Around the table: what it changes is what the table is asked.
+    // Around the table: this layer rewrites the method and path before the table sees them.
     Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, access_log::observe))
 }
 
-/// Whatever is not in the table. The body has the integer code without which the CLI does not see a 404.
+/// Answers a request that the table does not have. Without the integer code in the body, the CLI does not
+/// recognize a 404.
 async fn not_supported(request: Request) -> Failure {
     unsupported(request.method(), request.uri().path())
 }
 
-/// A router with the metrics alone: for an address of its own, since they tell what the server is used for.
+/// A router with the metrics only. Serve it on a separate address, since metrics reveal what the server is
+/// used for.
 pub fn metrics_router(app: App) -> Router {
     Router::new().route("/metrics", get(metrics)).with_state(app)
 }
@@ -1063,7 +1067,7 @@ mod tests {
     }
 
     #[test]
-    fn each_route_has_a_name_and_a_path_of_its_own_in_the_document() {
+    fn each_route_has_a_unique_name_and_path_in_the_document() {
         let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
         for route in ROUTES {
             assert!(!route.summary.is_empty(), "{route:?} has no summary");
@@ -1073,7 +1077,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_holds_the_handlers_of_its_groups_and_no_others() {
+    fn a_program_contains_only_the_handlers_of_its_groups() {
         let of = |group| ROUTES.iter().filter(|row| row.group == group).map(Route::id).collect::<Vec<_>>();
         assert_eq!(held::<Read>(), of(Group::Read));
         assert_eq!(held::<Secrets>(), of(Group::Secrets));

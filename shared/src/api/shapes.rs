@@ -1,4 +1,4 @@
-//! The schemas of bodies and answers, for the OpenAPI document: those that are not what one type reads.
+//! Schemas of bodies and answers for the OpenAPI document, where no single type has the schema.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::wire::schema::{both, page};
 use crate::wire::tfstate::{Rejected, State, StateStanding, StateSummary, Text, Version};
 use crate::wire::{Both, edges};
 
-/// What is kept as it came, or made of that; also the answer that is an empty object.
+/// JSON that is stored and returned as sent, or made from it; also the answer that is an empty object.
 pub(super) fn anything() -> Value {
     json!({})
 }
@@ -39,7 +39,7 @@ pub(super) fn templates() -> Value {
     list("templates", &anything())
 }
 
-/// Asked for a page, it answers as the service's console has it.
+/// With a page in the query, the answer has the shape of Pulumi Cloud's console.
 pub(super) fn history_page() -> Value {
     json!({ "anyOf": [of::<History>(), of::<ServiceHistory>()] })
 }
@@ -74,7 +74,7 @@ pub(super) fn state_versions() -> Value {
     page("versions", Both::<Version, Text>::schema())
 }
 
-/// A refused write stands for a version where its id is asked for.
+/// If the path has the id of a refused write, that write is the answer.
 pub(super) fn state_version() -> Value {
     json!({ "anyOf": [Both::<Version, Text>::schema(), Both::<Rejected, Text>::schema()] })
 }
@@ -91,7 +91,8 @@ pub(super) fn statuses() -> Value {
     page("states", dependencies_of_state())
 }
 
-/// The members as [`journal`](crate::journal) reads them. What is an object here is read further, and kept as it comes.
+/// The members that [`journal`](crate::journal) reads. Members that are objects here are parsed later, and
+/// stored as sent.
 pub(super) fn journal_entries() -> Value {
     let kinds = [
         ("integer", "version kind sequenceID operationID removeOld removeNew deleteOld deleteNew"),

@@ -1,7 +1,8 @@
-//! The methods and paths that clients of Terraform states can be configured with. The route table has one for each operation:
-//! the one that gateways let through. This module rewrites the others to it, so that the table stays short.
+//! The methods and paths that clients of Terraform states can be configured with. The route table has one for
+//! each operation, which gateways let through. This module rewrites the others to it, so that the table stays
+//! short.
 //!
-//! | path | methods | as in the table |
+//! | path | methods | in the table |
 //! |---|---|---|
 //! | `…` | `GET`, `HEAD` | `GET …` |
 //! | `…` | `POST`, `PUT`, `PATCH` | `POST …` |
@@ -11,7 +12,7 @@
 //! | `…/unlock` | `UNLOCK`, `POST`, `PUT`, `DELETE` | `DELETE …/lock` |
 //! | `…/outputs` | `GET`, `HEAD` | `GET …/outputs` |
 //!
-//! A slash at the end is passed over: a redirect would turn a write into a read.
+//! A trailing slash is ignored: a redirect would turn a write into a read.
 
 use axum::extract::Request;
 use axum::http::header::ALLOW;
@@ -23,14 +24,15 @@ use super::error::refusal;
 use super::route::STATES_ROOT;
 use crate::wire::Reason;
 
-/// The request with the method and path of the route table, or the refusal of a method that does not exist there.
+/// Returns the request with the method and path of the route table, or a refusal if the path has no such
+/// method.
 pub(super) fn normalize(mut request: Request) -> Result<Request, Box<Response>> {
     match read(request.method(), request.uri().path()) {
         Normalized::NotAState => {}
         Normalized::As(method, path) => {
             let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
             let mut parts = request.uri().clone().into_parts();
-            // What was a path before is one without its end, too.
+            // A valid path stays valid without its end.
             if let Ok(path) = PathAndQuery::try_from(format!("{path}{query}")) {
                 parts.path_and_query = Some(path);
                 if let Ok(uri) = Uri::from_parts(parts) {
@@ -44,18 +46,18 @@ pub(super) fn normalize(mut request: Request) -> Result<Request, Box<Response>> 
     Ok(request)
 }
 
-/// The methods that every state takes.
+/// The methods that every state supports.
 pub(super) const OF_STATES: &str = "GET, HEAD, POST, PUT, PATCH, LOCK, UNLOCK";
 
-/// Says which methods there are.
+/// The refusal that lists the supported methods.
 pub(super) fn not_allowed(method: &Method, allowed: &'static str) -> Response {
     not_allowed_unless(method, allowed, "")
 }
 
-/// The same, with what would allow it.
+/// The same refusal, with what would allow the method.
 pub(super) fn not_allowed_unless(method: &Method, allowed: &'static str, unless: &str) -> Response {
-    let words = format!("Method Not Allowed: {method} is not one of {allowed}{unless}");
-    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, words, Reason::MethodNotAllowed);
+    let message = format!("Method Not Allowed: {method} is not one of {allowed}{unless}");
+    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, message, Reason::MethodNotAllowed);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
@@ -66,7 +68,7 @@ enum Normalized {
     NotAState,
     /// The method and path of the table.
     As(Method, String),
-    /// The methods that the path has.
+    /// The methods that the path supports.
     NotAllowed(&'static str),
 }
 

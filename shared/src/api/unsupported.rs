@@ -1,4 +1,4 @@
-//! What this server does not do, by the name that the CLI's user knows it under.
+//! Names the features that this server does not have, as the CLI's user knows them.
 
 use axum::http::Method;
 
@@ -6,16 +6,16 @@ use super::error::Failure;
 use super::route::STATES_ROOT;
 use crate::services::error::StateError;
 
-/// The refusal of a request that nothing here answers.
+/// The refusal of a request that no route has.
 pub(super) fn unsupported(method: &Method, path: &str) -> Failure {
-    // Whoever asks for a state takes "not found" for an empty one, also where no state can be.
+    // Clients of states take 404 for an empty state, so no path below this root may get one.
     if path.starts_with(STATES_ROOT.trim_end_matches('/')) {
         return StateError::NoSuchAddress(path.to_owned()).into();
     }
     feature(path).map_or_else(|| Failure::NoRoute(format!("{method} {path}")), Failure::NotSupported)
 }
 
-/// The same of what lies below `/api/esc/`: `environments/{org}/{project}/{environment}/…`.
+/// The feature of a path below `/api/esc/`: `environments/{org}/{project}/{environment}/…`.
 fn feature_of_environments<'a>(mut parts: impl Iterator<Item = &'a str>) -> &'static str {
     match parts.nth(4).unwrap_or_default() {
         "rotate" => "rotating secrets of environments",
@@ -28,10 +28,10 @@ fn feature_of_environments<'a>(mut parts: impl Iterator<Item = &'a str>) -> &'st
     }
 }
 
-/// What the CLI's user knows a path as that this server does not have.
+/// The feature that a path of Pulumi Cloud belongs to.
 fn feature(path: &str) -> Option<&'static str> {
     let mut parts = path.strip_prefix("/api/")?.split('/');
-    // Behind what is named by people, who may name it as they like.
+    // Skip the names, which users choose.
     let names = match parts.next()? {
         "esc" => return Some(feature_of_environments(parts)),
         "change-requests" => return Some("change requests"),

@@ -1,22 +1,23 @@
-//! Where a body is put together.
+//! A buffer for the pieces of a body.
 
 use std::io::{self, Read};
 
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-/// From so many bytes on a body gets memory of its own, which goes back to the system with it. An allocator keeps what a
-/// thread has freed for that thread: a few requests of 16 MB one after the other left as many times their bytes behind.
+/// The length from which a body gets memory from the system, which is returned when the body is dropped. An
+/// allocator keeps what a thread frees for that thread: a few consecutive requests of 16 MB left many times
+/// their bytes behind.
 const OWN_FROM: usize = 1 << 20;
 
-/// Bytes that are appended one after the other.
+/// Bytes, appended one piece after another.
 #[derive(Debug)]
 pub(super) enum Buffer {
     Heap(Vec<u8>),
     Own(Own),
 }
 
-/// Memory of its own. It is taken as it is written to.
+/// Memory from the system. Its pages are allocated when they are written.
 #[derive(Debug)]
 pub(super) struct Own {
     map: MmapMut,
@@ -30,10 +31,10 @@ impl AsRef<[u8]> for Own {
 }
 
 impl Buffer {
-    /// Room for so many bytes.
+    /// A buffer for this many bytes.
     ///
     /// # Errors
-    /// What the system says that has none.
+    /// The system's error if it has no memory.
     pub(super) fn with_capacity(bytes: usize) -> io::Result<Self> {
         if bytes < OWN_FROM {
             return Ok(Self::Heap(Vec::with_capacity(bytes)));
@@ -44,7 +45,7 @@ impl Buffer {
     /// Appends these bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] if there is no room for them.
+    /// [`io::ErrorKind::StorageFull`] if they do not fit.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Heap(heap) => heap.extend_from_slice(bytes),
@@ -57,10 +58,11 @@ impl Buffer {
         Ok(())
     }
 
-    /// Appends what `from` has, up to its end or as far as there is room. The byte that follows, where it did not come to its end.
+    /// Appends bytes of `from` until it ends or the buffer is full. Returns the next byte if `from` has not
+    /// ended.
     ///
     /// # Errors
-    /// Those of `from`.
+    /// Errors of `from`.
     pub(super) fn fill(&mut self, mut from: impl Read) -> io::Result<Option<u8>> {
         match self {
             Self::Heap(heap) => {
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_is_what_it_holds_wherever_it_lies() {
+    fn a_buffer_holds_what_is_appended_on_the_heap_or_in_a_map() {
         for room in [0, 10, OWN_FROM - 1, OWN_FROM, OWN_FROM + 1] {
             let text: Vec<u8> = (0..room).map(|at| (at % 251) as u8).collect();
             let mut appended = Buffer::with_capacity(room).unwrap();
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn a_byte_that_does_not_fit_is_returned() {
         for room in [10, OWN_FROM] {
             let mut text = vec![7; room + 1];
             text[room] = 8;

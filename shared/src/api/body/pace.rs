@@ -1,4 +1,4 @@
-//! How long a client may take for its body.
+//! Limits the time that a client may take for its body.
 
 use std::time::Duration;
 
@@ -13,15 +13,16 @@ use crate::account::{self, Full};
 use crate::limits::{BODY_PAUSE_MAX, BODY_PROGRESS_BYTES_MIN, BODY_TIME_MAX, BODY_TURN_MAX};
 use crate::services::Error;
 
-/// The time that a client has taken so far. A body that waits for room is not read, and that time is not its client's.
+/// The time that a client has taken so far. While the server waits for memory, it does not read the body, and
+/// that time does not count.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// In all.
+    /// The time for the whole body.
     waited: Duration,
-    /// For the bytes that came since it made progress.
+    /// The time since the client last made progress.
     paused: Duration,
     bytes: usize,
-    /// While others waited for the request to end.
+    /// The time in which other requests waited for this one to end.
     in_turn: Duration,
 }
 
@@ -29,7 +30,8 @@ impl Pace {
     /// The next piece of a body; `None` at its end.
     ///
     /// # Errors
-    /// [`Failure::Stalled`] for a client that sends too little; [`Full`] for one that others would have to wait for.
+    /// [`Failure::Stalled`] if the client sends too little; [`Full`] if other requests would have to wait for
+    /// it.
     pub(super) async fn next(
         &mut self,
         app: &App,

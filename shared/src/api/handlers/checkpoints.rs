@@ -1,4 +1,4 @@
-//! What clients that do not journal save: the whole state, or what changed in it.
+//! Saves of clients that do not keep a journal: the whole state, or what changed in it.
 
 use axum::extract::State;
 
@@ -10,19 +10,20 @@ use crate::services::updates::log;
 use crate::services::{updates, work};
 use crate::wire::pulumi::Checkpoint;
 
-/// A whole deployment, from clients that do not journal. The same one twice counts once.
+/// Saves a whole deployment, for clients that do not keep a journal. A repeat counts once.
 pub(crate) async fn checkpoint(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let text = work::on(body.text.len(), move || Ok(untyped(&body.parse()?))).await?;
     log::append_checkpoint(&app, &claims, text).await?;
     no_content()
 }
 
-/// A whole deployment as text, onto which its client counts the deltas that follow.
+/// Saves a whole deployment as text, which later deltas apply to.
 pub(crate) async fn checkpoint_verbatim(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     save(&app, &claims, updates::checkpoints::Kind::Whole, body).await
 }
 
-/// What changed since the text before. Where it does not fit, the client sends the whole text under the same number.
+/// Saves the changes since the previous text. If the delta does not apply, the client sends the whole text
+/// under the same number.
 pub(crate) async fn checkpoint_delta(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     save(&app, &claims, updates::checkpoints::Kind::Delta, body).await
 }
@@ -34,7 +35,7 @@ async fn save(app: &App, claims: &Claims, kind: updates::checkpoints::Kind, body
     no_content()
 }
 
-/// The deployment with its version and features, as it is exported.
+/// The deployment with its version and features, in the form of an export.
 fn untyped(checkpoint: &Checkpoint<'_>) -> String {
     let features = match checkpoint.features.map(|features| features.get()) {
         None | Some("null") => String::new(),

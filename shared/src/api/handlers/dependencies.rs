@@ -1,4 +1,4 @@
-//! Edges between Terraform states, and what is to be said of states by them, for consoles and commands.
+//! Dependencies between Terraform states, and what they make of a state's status, for consoles and commands.
 
 use axum::extract::{Query, State};
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ use crate::wire::edges::{
     Statuses, Topology as WireTopology,
 };
 
-/// A page of an organization's edges: all, or those from a state, to a state, or of outputs of a name.
+/// A page of an organization's dependencies: all, or those from a state, to a state, or of an output's name.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     })
 }
 
-/// A state of an organization by its id, as `project/state`, or by its project alone.
+/// A reference to a state of an organization: its id, `project/state`, or its project.
 fn parse_place(org: &OrgName, text: &str) -> Result<StateRef, Error> {
     if let Some(id) = StateId::parse(text) {
         return Ok(StateRef::Id(id));
@@ -94,13 +94,14 @@ fn parse_mock(mock: Option<Box<RawValue>>) -> Result<Option<String>, Error> {
     }
 }
 
-/// What an edge is called in the audit log.
+/// The description of a dependency for the audit log.
 fn describe(Named { edge, producer, consumer }: &Named) -> String {
     let output: String = edge.ends.output.as_str().chars().take(60).collect();
     format!("edge {}: {producer} {output} to {consumer}", edge.id)
 }
 
-/// Adds an edge. The same one again is the same; one that would make a cycle is refused, with the cycle.
+/// Adds a dependency. A repeat changes nothing. A dependency that would close a cycle is refused, with the
+/// cycle.
 pub(crate) async fn add(
     State(app): State<App>,
     caller: Caller,
@@ -130,7 +131,7 @@ fn parse_edge(caller: &Caller, org: &OrgName, edge: &str) -> Result<EdgeId, Erro
     EdgeId::parse(edge).ok_or_else(unknown)
 }
 
-/// One edge.
+/// One dependency.
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
@@ -141,7 +142,7 @@ pub(crate) async fn get(
     json(&shown(states::dependencies::get(&app, &caller, &org, edge).await?)?)
 }
 
-/// Sets what stands in for the output of an edge as long as that does not exist, or removes it.
+/// Sets or removes the value that replaces the output of a dependency while the output does not exist.
 pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
@@ -157,8 +158,8 @@ pub(crate) async fn edit(
     json(&shown(named)?)
 }
 
-/// Removes an edge.
-pub(crate) async fn remove(
+/// Deletes a dependency.
+pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
@@ -195,7 +196,7 @@ fn shown_report(report: Report) -> Result<Both<WireEnd, Dependencies>, Error> {
     Ok(Both { first: shown_end(state), second: dependencies })
 }
 
-/// What is to be said of a state and of its incoming edges.
+/// The status of a state and of its incoming dependencies.
 pub(crate) async fn dependencies(
     State(app): State<App>,
     caller: Caller,
@@ -204,7 +205,7 @@ pub(crate) async fn dependencies(
     json(&shown_report(staleness::of_state(&app, &caller, &place).await?)?)
 }
 
-/// What is to be said of a page of the states that have incoming edges.
+/// The statuses of a page of the states that have incoming dependencies.
 pub(crate) async fn statuses(
     State(app): State<App>,
     caller: Caller,
@@ -222,7 +223,7 @@ pub(crate) async fn statuses(
     })
 }
 
-/// The order of the states that are reached from one, or of all that have edges.
+/// The order of the states that are reachable from one state, or of all that have dependencies.
 pub(crate) async fn topology(
     State(app): State<App>,
     caller: Caller,

@@ -1,5 +1,5 @@
-//! What is asked of everybody and is empty here: the registry, templates, policies. A refusal in their place would break
-//! commands that get along without, such as `pulumi new` and `pulumi package add`.
+//! Lists that every client requests and that are empty here: the registry, templates, policies. An error
+//! instead would break commands that work without them, such as `pulumi new` and `pulumi package add`.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::services::caller::Caller;
 use crate::services::store::stack_lookup;
 use crate::wire::pulumi::Templates;
 
-/// No packages of its own; the CLI goes on to the public ones.
+/// No packages. The CLI continues with the public registry.
 pub(crate) async fn packages(_: Caller) -> Answer {
     answer(&json!({ "packages": [] }))
 }
 
-/// No templates in the registry. `pulumi new` asks twice.
+/// No templates in the registry. `pulumi new` requests them twice.
 pub(crate) async fn registry_templates(_: Caller) -> Answer {
     answer(&json!({ "templates": [] }))
 }

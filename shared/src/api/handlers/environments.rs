@@ -1,4 +1,4 @@
-//! Environments.
+//! Environments: their definitions, revisions and tags, and opening them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -37,13 +37,15 @@ use crate::wire::environments::{
 use crate::wire::esc;
 use crate::wire::pulumi::Base64;
 
-/// The number of the revision that is answered (pulumi v3.274.1, `pkg/cmd/esc/cli/client/client.go`).
+/// The header with the number of the revision in the answer (pulumi v3.274.1,
+/// `pkg/cmd/esc/cli/client/client.go`).
 const REVISION: &str = "Pulumi-ESC-Revision";
 
-/// What ends a list of tags: the client asks on until it is told this (pulumi v3.274.1, `pkg/cmd/esc/cli/env_tag_ls.go`).
+/// The position that ends a list of tags: the client requests pages until it gets this one (pulumi v3.274.1,
+/// `pkg/cmd/esc/cli/env_tag_ls.go`).
 const NO_MORE_TAGS: &str = "0";
 
-/// How long an environment is opened for where nobody says.
+/// The default lifetime of an opened environment.
 const SESSION_DEFAULT: Duration = Duration::from_secs(2 * 3600);
 
 /// The text of a new environment.
@@ -64,7 +66,7 @@ pub(crate) async fn list_all(State(app): State<App>, caller: Caller, Query(query
             None => return json(&Environments { environments: Vec::new(), next_token: String::new() }),
         },
     };
-    // One organization a page: who is in several has few of them.
+    // One organization for each page: callers are members of few organizations.
     let Some(at) = orgs.iter().position(|org| *org >= start) else {
         return json(&Environments { environments: Vec::new(), next_token: String::new() });
     };
@@ -109,20 +111,20 @@ fn summary(environments::Listed { address, head }: environments::Listed) -> Envi
     }
 }
 
-/// A page of the environments of an organization that were removed and can be brought back.
-pub(crate) async fn removed(
+/// A page of an organization's deleted environments that can be undeleted.
+pub(crate) async fn list_deleted(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
     let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
-    let (removed, next) = environments::list_deleted(&app, &caller, &org, after).await?;
+    let (deleted, next) = environments::list_deleted(&app, &caller, &org, after).await?;
     let summary = |environments::Deleted { listed, at }| EnvironmentSummary {
         deleted_at: Some(at.to_rfc3339()),
         ..summary(listed)
     };
-    let environments = removed.into_iter().map(summary).collect();
+    let environments = deleted.into_iter().map(summary).collect();
     json(&Environments { environments, next_token: next.unwrap_or_default() })
 }
 
@@ -135,7 +137,7 @@ fn named(
     Ok(EnvironmentAddress::parse(org.as_str(), project, &name)?)
 }
 
-/// Makes an environment without a text, which the client then writes.
+/// Creates an environment without a text. The client writes the text next.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -149,15 +151,15 @@ pub(crate) async fn create(
     no_content()
 }
 
-/// Brings back an environment that was removed.
-pub(crate) async fn restore(
+/// Undeletes an environment.
+pub(crate) async fn undelete(
     State(app): State<App>,
     caller: Caller,
     context: RequestContext,
     OrgPath(org): OrgPath,
-    JsonBody(removed): JsonBody<RestoreEnvironment>,
+    JsonBody(deleted): JsonBody<RestoreEnvironment>,
 ) -> Answer {
-    let RestoreEnvironment { project, name, deletion_timestamp } = removed;
+    let RestoreEnvironment { project, name, deletion_timestamp } = deleted;
     let address = named(&org, NamedEnvironment { project, name })?;
     context.environment(&address);
     let at = deletion_timestamp.filter(|at| !at.is_empty());
@@ -165,7 +167,7 @@ pub(crate) async fn restore(
     no_content()
 }
 
-/// The text of an environment, or of a revision of it. Its secrets are sealed.
+/// The text of an environment or of a revision, with its secrets encrypted.
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
@@ -175,7 +177,7 @@ pub(crate) async fn get(
     Ok(text(environments::text(&app, &caller, &address, &which, false).await?))
 }
 
-/// The same with its secrets opened.
+/// The same with its secrets decrypted.
 pub(crate) async fn decrypt(
     State(app): State<App>,
     caller: Caller,
@@ -193,7 +195,7 @@ fn text(Text { revision, etag, text }: Text) -> Response {
 fn with_revision(mut response: Response, revision: u64, etag: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert(REVISION, HeaderValue::from(revision));
-    // It is made of an id and a number.
+    // Always valid: it consists of an id and a number.
     if let Ok(etag) = HeaderValue::from_str(etag) {
         headers.insert(ETAG, etag);
     }
@@ -217,8 +219,8 @@ pub(crate) async fn update(
     Ok(with_revision(axum::Json(diagnostics).into_response(), revision, &etag))
 }
 
-/// Removes an environment.
-pub(crate) async fn remove(
+/// Deletes an environment.
+pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
@@ -227,7 +229,7 @@ pub(crate) async fn remove(
     no_content()
 }
 
-/// Makes an environment of another one.
+/// Creates an environment as a copy of another one.
 pub(crate) async fn clone(
     State(app): State<App>,
     caller: Caller,
@@ -249,7 +251,7 @@ pub(crate) async fn clone(
     no_content()
 }
 
-/// Whether an environment may be removed.
+/// Whether an environment can be deleted.
 pub(crate) async fn settings(
     State(app): State<App>,
     caller: Caller,
@@ -259,7 +261,7 @@ pub(crate) async fn settings(
     json(&EnvironmentSettings { deletion_protected: Some(head.is_protected) })
 }
 
-/// Says whether an environment may be removed.
+/// Sets whether an environment can be deleted.
 pub(crate) async fn set_settings(
     State(app): State<App>,
     caller: Caller,
@@ -270,7 +272,7 @@ pub(crate) async fn set_settings(
     no_content()
 }
 
-/// Seals values for an environment.
+/// Encrypts values for an environment.
 pub(crate) async fn encrypt_secrets(
     State(app): State<App>,
     caller: Caller,
@@ -284,7 +286,7 @@ pub(crate) async fn encrypt_secrets(
     json_of(bytes, EncryptedSecrets { ciphertexts }).await
 }
 
-/// Opens values that were sealed for an environment.
+/// Decrypts values that were encrypted for an environment.
 pub(crate) async fn decrypt_secrets(
     State(app): State<App>,
     caller: Caller,
@@ -340,8 +342,8 @@ fn parse_overrides(text: &str) -> Option<BTreeMap<String, String>> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// What an environment that was opened comes to, or a value of it.
-pub(crate) async fn look(
+/// The values of an opened environment, or one of them.
+pub(crate) async fn opened_values(
     State(app): State<App>,
     caller: Caller,
     SessionPath { org, environment, session }: SessionPath,
@@ -363,7 +365,7 @@ fn evaluated(text: serde_json::Result<String>) -> Answer {
     Ok(json_text(text.into()))
 }
 
-/// What a text comes to, as far as that is known without opening it; and what is wrong with its values.
+/// The values of a text, as far as they are known without opening it, and the errors in it.
 pub(crate) async fn check(
     State(app): State<App>,
     caller: Caller,
@@ -376,7 +378,7 @@ pub(crate) async fn check(
     evaluated(text)
 }
 
-/// A page of the revisions of an environment, the newest first.
+/// A page of the revisions of an environment, newest first.
 pub(crate) async fn revisions(
     State(app): State<App>,
     caller: Caller,
@@ -411,7 +413,7 @@ fn revision(
     }
 }
 
-/// Says that a revision is not to be used any more.
+/// Retracts a revision, so that it is no longer used.
 pub(crate) async fn retract(
     State(app): State<App>,
     caller: Caller,
@@ -425,7 +427,7 @@ pub(crate) async fn retract(
     no_content()
 }
 
-/// A page of what revisions are called.
+/// A page of the names of an environment's revisions.
 pub(crate) async fn revision_tags(
     State(app): State<App>,
     caller: Caller,
@@ -443,7 +445,7 @@ pub(crate) async fn revision_tags(
     })
 }
 
-/// What stands behind `after`, `count` at most, and where the next page begins.
+/// At most `count` entries after `after`, and the position of the next page.
 fn page<T>(
     all: BTreeMap<String, T>,
     query: &HashMap<String, String>,
@@ -471,7 +473,7 @@ fn revision_tag(name: String, tag: layout::RevisionTag) -> RevisionTag {
     }
 }
 
-/// The revision of a name.
+/// The revision that has a name.
 pub(crate) async fn get_revision_tag(
     State(app): State<App>,
     caller: Caller,
@@ -494,7 +496,7 @@ pub(crate) async fn add_revision_tag(
     no_content()
 }
 
-/// Gives a name to another revision.
+/// Moves a name to another revision.
 pub(crate) async fn move_revision_tag(
     State(app): State<App>,
     caller: Caller,
@@ -507,7 +509,7 @@ pub(crate) async fn move_revision_tag(
     no_content()
 }
 
-/// Takes a name from a revision.
+/// Deletes a revision's name.
 pub(crate) async fn remove_revision_tag(
     State(app): State<App>,
     caller: Caller,
@@ -567,7 +569,7 @@ pub(crate) async fn get_tag(
     json(&tag(name, tags::get(&app, &caller, &address, &parsed).await?))
 }
 
-/// Gives a tag another name, another value, or both.
+/// Changes the name of a tag, its value, or both.
 pub(crate) async fn edit_tag(
     State(app): State<App>,
     caller: Caller,
@@ -584,7 +586,7 @@ pub(crate) async fn edit_tag(
     json(&tag(new_name, replaced))
 }
 
-/// Takes a tag away.
+/// Deletes a tag.
 pub(crate) async fn remove_tag(
     State(app): State<App>,
     caller: Caller,

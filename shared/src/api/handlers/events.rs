@@ -1,4 +1,4 @@
-//! The events of an update: kept as they come, and read page by page.
+//! The events of an update: stored as sent, and read in pages.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::services::work::SMALL_BYTES_MAX;
 use crate::services::{Error, work};
 use crate::wire::pulumi::{EngineEvent, EventBatch, EventPlace, Events, RawEventBatch};
 
-/// Engine events, up to three batches at a time and in any order.
+/// Appends engine events. Clients send up to three batches at once and in any order.
 pub(crate) async fn append_batch(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let bytes = body.text.len();
     let read = move || {
@@ -38,7 +38,7 @@ pub(crate) async fn append_batch(State(app): State<App>, claims: Claims, body: B
             last: sequences().max().unwrap_or(0),
             count: events.len() as u64,
             summary: summary(&events),
-            gzip: kept(body),
+            gzip: stored_form(body),
         })
     };
     let batch = if bytes <= SMALL_BYTES_MAX { read() } else { work::on(bytes, read).await }?;
@@ -46,13 +46,13 @@ pub(crate) async fn append_batch(State(app): State<App>, claims: Claims, body: B
     no_content()
 }
 
-/// A batch as it is kept: see decision 15.
-fn kept(body: Body) -> Bytes {
+/// The stored form of a batch; see decision 15.
+fn stored_form(body: Body) -> Bytes {
     let shorter = std::str::from_utf8(&body.text).ok().and_then(without_unchanged);
     shorter.map_or_else(|| body.into_gzip(), |text| gzip_well(text.as_bytes()))
 }
 
-/// One event, from clients of before there were batches.
+/// Appends one event, for clients that do not send batches.
 pub(crate) async fn append(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let bytes = body.text.len();
     let read = move || {
@@ -76,10 +76,11 @@ fn summary(events: &[EngineEvent]) -> Option<UpdateSummary> {
     Some(UpdateSummary { resource_changes: summary.resource_changes.clone().unwrap_or_default() })
 }
 
-/// The one number for a kind of events that the client sends (pulumi v3.274.1, `pkg/backend/httpstate/client`).
+/// The only number that the client sends for a kind of events (pulumi v3.274.1,
+/// `pkg/backend/httpstate/client`).
 const POLICY_VIOLATIONS: &str = "9";
 
-/// A page of an update's events, in order: all, or those of one resource, or those of one kind.
+/// A page of an update's events, in order: all, or those of one resource or one kind.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -116,7 +117,7 @@ fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
         let batch: RawEventBatch<'_> = serde_json::from_slice(text)
             .map_err(|error| Error::Broken(format!("a batch of events: {error}")))?;
         for event in batch.events.unwrap_or_default() {
-            if !wanted.finds(event.get()) {
+            if !wanted.matches(event.get()) {
                 continue;
             }
             let place: EventPlace = serde_json::from_str(event.get())
@@ -127,7 +128,7 @@ fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
     Pieces::of(&Events { events: events.into_values().collect(), continuation_token: page.next.clone() })
 }
 
-/// Which events are asked for.
+/// The requested events.
 #[derive(Debug, Default)]
 struct Wanted {
     policy_violations: bool,
@@ -135,15 +136,15 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Whether an event is one of them. No more of it is kept in memory than it takes to tell: an event may be as long as a
+    /// Whether an event is requested. Keeps only the needed parts in memory: an event may be as long as a
     /// batch.
-    fn finds(&self, event: &str) -> bool {
+    fn matches(&self, event: &str) -> bool {
         if !self.policy_violations && self.urns.is_empty() {
             return true;
         }
-        // What is nested too deeply to be read names no resource.
+        // An event that is nested too deeply to be read names no resource.
         let Ok(Found { is_violation, named }) =
-            serde_json::Deserializer::from_str(event).deserialize_map(Look(self))
+            serde_json::Deserializer::from_str(event).deserialize_map(EventVisitor(self))
         else {
             return false;
         };
@@ -151,16 +152,16 @@ impl Wanted {
     }
 }
 
-/// What an event says of what is asked for.
+/// The parts of an event that the request is about.
 #[derive(Default)]
 struct Found<'a> {
     is_violation: bool,
     named: HashSet<&'a str>,
 }
 
-struct Look<'a>(&'a Wanted);
+struct EventVisitor<'a>(&'a Wanted);
 
-impl<'de, 'a> Visitor<'de> for Look<'a> {
+impl<'de, 'a> Visitor<'de> for EventVisitor<'a> {
     type Value = Found<'a>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,7 +187,7 @@ impl<'de, 'a> Visitor<'de> for Look<'a> {
     }
 }
 
-/// What an event tells, as far as it names a resource.
+/// The parts of an event's payload that name a resource.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload<'a> {

@@ -1,4 +1,4 @@
-//! What operators ask.
+//! Health checks, for operators and their probes.
 
 use axum::extract::State;
 
@@ -6,13 +6,14 @@ use crate::api::app::App;
 use crate::api::error::Failure;
 use crate::api::response::{Answer, json};
 
-/// Whether the process serves. It touches no store: a store that is away answers 503 where it is needed.
+/// Whether the process serves requests. Reads no store: an unavailable store is reported as 503 by the
+/// requests that need it.
 pub(crate) async fn health() -> Answer {
     json(&serde_json::json!({ "status": "ok" }))
 }
 
-/// Whether the server can do its work: the ledger can be read, the master key opens what it should, and blobs can be
-/// written. Looked at once a second at most, whoever asks how often.
+/// Whether the server can do its work: read the ledger, unwrap a key with the master key, and write blobs.
+/// Checked at most once a second, at any rate of requests.
 pub(crate) async fn ready(State(app): State<App>) -> Answer {
     match app.readiness().ask(&app).await {
         None => json(&serde_json::json!({ "status": "ok" })),

@@ -1,4 +1,4 @@
-//! What was done to a stack, and what was only previewed.
+//! The history of a stack: its versions and its previews.
 
 use axum::extract::{Query, State};
 
@@ -15,7 +15,7 @@ use crate::services::updates::previews as previews_service;
 use crate::services::updates::previews::{PAGE_MAX, Previewed};
 use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};
 
-/// The history: a page of it, or all.
+/// The history, or a page of it.
 pub(crate) async fn history(
     State(app): State<App>,
     caller: Caller,
@@ -46,7 +46,7 @@ pub(crate) async fn update(
     json(&service_info(version, newest))
 }
 
-/// What a page shows of a version before anybody opens it.
+/// What a page of the history shows of a version.
 pub(crate) async fn summary(
     State(app): State<App>,
     caller: Caller,
@@ -117,8 +117,8 @@ pub(crate) async fn previews(
     })
 }
 
-/// A version, and the previews that led to it. What belongs to a pull request is not known here, so no updates are
-/// collated.
+/// A version, and the previews before it. The server does not know which updates belong to a pull request, so
+/// it groups none.
 pub(crate) async fn timeline(
     State(app): State<App>,
     caller: Caller,

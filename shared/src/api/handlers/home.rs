@@ -1,4 +1,4 @@
-//! What stands at the server's address itself: what this is, and how to log in. It is the first thing that a newcomer opens.
+//! The page at the server's own address: what the server is, and how to log in. A newcomer opens it first.
 
 use std::sync::LazyLock;
 
@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use crate::api::host::AskedHost;
 use crate::api::response::Answer;
 
-/// A page for a browser, and the same in plain text for everything else. Nobody has to be logged in for it, so it tells nothing of what is
-/// stored here.
+/// Answers with HTML for a browser and with the same in plain text for other clients. It needs no login, so
+/// it reveals nothing of what is stored.
 pub(crate) async fn home(host: AskedHost, headers: HeaderMap, uri: Uri) -> Answer {
     let address = host.address(&headers, &uri);
     let is_browser = headers
@@ -35,7 +35,7 @@ pub(crate) async fn home(host: AskedHost, headers: HeaderMap, uri: Uri) -> Answe
     Ok((headers, text).into_response())
 }
 
-/// The page loads nothing and sends nothing, and its one style is the one below.
+/// The page may load and send nothing. Its only style is the one below.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE));
     let policy = format!(
@@ -44,32 +44,32 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 });
 
-/// One part of the page: what it is about, what it says, and what is typed.
+/// A part of the page: a title, an explanation, and what to type.
 struct Part {
     title: &'static str,
-    words: &'static str,
+    text: &'static str,
     typed: String,
 }
 
-const WHAT: &str = "This is Statewright: it keeps the state of Pulumi, OpenTofu and Terraform. There is no console here. You use it from the \
+const WHAT: &str = "This is Statewright. It stores the state of Pulumi, OpenTofu and Terraform. It has no console: use it from the \
                     command line.";
 
 fn parts(address: &str) -> [Part; 3] {
     let state = format!("{address}/tfstate/ORGANIZATION/PROJECT");
     [
         Part {
-            title: "Where a token comes from",
-            words: "The first start of the server prints one. The operator makes others, on the server:",
+            title: "Get an access token",
+            text: "The first start of the server prints one. The operator creates others, on the server:",
             typed: "statewright token create NAME --user LOGIN".to_owned(),
         },
         Part {
             title: "Log in with Pulumi",
-            words: "The CLI uses the token of its environment, or asks for one:",
+            text: "The CLI uses the token in its environment, or asks for one:",
             typed: format!("export PULUMI_ACCESS_TOKEN=TOKEN\npulumi login {address}"),
         },
         Part {
             title: "Use it from OpenTofu or Terraform",
-            words: "The token stays in the environment, since what a backend's block holds is stored in plan files:",
+            text: "Keep the token in the environment, since plan files contain the values of a backend block:",
             typed: format!(
                 "# in the shell\nexport TF_HTTP_USERNAME=token TF_HTTP_PASSWORD=TOKEN\n\n# in the program\nterraform {{\n  backend \"http\" \
                  {{\n    address        = \"{state}\"\n    lock_address   = \"{state}/lock\"\n    lock_method    = \"POST\"\n    \
@@ -81,11 +81,11 @@ fn parts(address: &str) -> [Part; 3] {
 
 fn plain(address: &str) -> String {
     let mut text = format!("{WHAT}\n");
-    for Part { title, words, typed } in parts(address) {
+    for Part { title, text: about, typed } in parts(address) {
         let typed = typed.replace('\n', "\n    ");
-        text.push_str(&format!("\n{title}\n{words}\n\n    {typed}\n"));
+        text.push_str(&format!("\n{title}\n{about}\n\n    {typed}\n"));
     }
-    text.push_str("\nAll that it answers: /api/openapi\n");
+    text.push_str("\nThe HTTP API: /api/openapi\n");
     text
 }
 
@@ -99,15 +99,15 @@ font:.9rem/1.5 ui-monospace,monospace}";
 
 fn html(address: &str) -> String {
     let mut body = format!("<h1>Statewright</h1>\n<p>{WHAT}</p>\n");
-    for Part { title, words, typed } in parts(address) {
+    for Part { title, text: about, typed } in parts(address) {
         body.push_str(&format!(
-            "<h2>{title}</h2>\n<p>{words}</p>\n<pre tabindex=\"0\"><code>{typed}</code></pre>\n"
+            "<h2>{title}</h2>\n<p>{about}</p>\n<pre tabindex=\"0\"><code>{typed}</code></pre>\n"
         ));
     }
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Statewright</title>\n\
          <style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-         <p><a href=\"api/openapi\">All that it answers</a>, as an OpenAPI document</p>\n</main>\n</body>\n</html>\n"
+         <p><a href=\"api/openapi\">The HTTP API</a>, as an OpenAPI document</p>\n</main>\n</body>\n</html>\n"
     )
 }

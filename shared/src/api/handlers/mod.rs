@@ -1,4 +1,5 @@
-//! The handlers, a file for each resource. Each reads: who may, what was sent, one service call, what is answered.
+//! The handlers, a file for each resource. Each reads in order: who may call, what the request contains, one
+//! call of a service, the answer.
 
 pub(super) mod checkpoints;
 pub(super) mod dependencies;

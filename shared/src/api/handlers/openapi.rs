@@ -1,4 +1,4 @@
-//! The routes as an OpenAPI document.
+//! Describes the routes as an OpenAPI document.
 
 use serde_json::{Map, Value, json};
 
@@ -24,9 +24,9 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
                 "password": {
                     "type": "http",
                     "scheme": "basic",
-                    "description": "an access token as the password, or a user's own name and password; a client certificate does without",
+                    "description": "An access token as the password, or a user's login and password. Not needed with a client certificate.",
                 },
-                "bearer": { "type": "http", "scheme": "bearer", "description": "an access token" },
+                "bearer": { "type": "http", "scheme": "bearer", "description": "An access token." },
             },
             "schemas": {
                 "Error": {
@@ -38,7 +38,7 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
                         "reason": {
                             "type": "string",
                             "enum": Reason::ALL,
-                            "description": "A word for scripts. The body of a lock that is held has none.",
+                            "description": "A word for scripts. The body for a state that is locked has none.",
                         },
                     },
                 },
@@ -47,8 +47,8 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
     })
 }
 
-/// What a route reads and answers. `tests/functions/shapes.rs` holds the server to it, and compares it with what the official client
-/// sends.
+/// The body and the answer of a route. `tests/functions/shapes.rs` checks the server against it, and compares
+/// it with what the official client sends.
 fn operation(route: &Route, shapes: &Shapes) -> Value {
     let parameter =
         |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });

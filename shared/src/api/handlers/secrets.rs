@@ -1,4 +1,4 @@
-//! Sealing and opening secrets.
+//! Encrypts and decrypts secrets.
 
 use axum::extract::State;
 use base64::Engine as _;
@@ -20,8 +20,8 @@ use crate::wire::pulumi::{
     Base64, BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, Ciphertext, Plaintext,
 };
 
-/// Seals one value. The CLI calls it at the start of almost every command, for the key of its own log. A repeat gives
-/// another ciphertext of the same value, which is as good.
+/// Encrypts one value. The CLI calls this at the start of almost every command, for the key of its own log. A
+/// repeat returns another ciphertext of the same value, which is equally valid.
 pub(crate) async fn encrypt(
     State(app): State<App>,
     caller: Caller,
@@ -33,7 +33,7 @@ pub(crate) async fn encrypt(
     json_of(ciphertext.len(), Ciphertext { ciphertext: Base64(ciphertext) }).await
 }
 
-/// Opens one value.
+/// Decrypts one value.
 pub(crate) async fn decrypt(
     State(app): State<App>,
     caller: Caller,
@@ -47,7 +47,7 @@ pub(crate) async fn decrypt(
     json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
 }
 
-/// Seals the secrets of a state, up to 1,000 at once, in order.
+/// Encrypts the secrets of a state, up to 1,000 at once, in order.
 pub(crate) async fn batch_encrypt(
     State(app): State<App>,
     caller: Caller,
@@ -66,8 +66,8 @@ pub(crate) async fn batch_encrypt(
     json_of(bytes, BatchEncrypted { ciphertexts: ciphertexts.into_iter().map(Base64).collect() }).await
 }
 
-/// Opens the secrets of a state. The answer's keys are the ciphertexts exactly as sent; the CLI panics where one is
-/// missing.
+/// Decrypts the secrets of a state. The answer's keys are the ciphertexts exactly as sent; the CLI panics if
+/// one is missing.
 pub(crate) async fn batch_decrypt(
     State(app): State<App>,
     caller: Caller,
@@ -96,7 +96,8 @@ pub(crate) async fn batch_decrypt(
     json_of(bytes, BatchDecrypted { plaintexts }).await
 }
 
-/// The CLI tells that it shows secrets to its user: for the audit log, since it may have opened them earlier.
+/// The CLI reports that it shows secrets to its user. The audit log records it, since the CLI may have
+/// decrypted them earlier.
 pub(crate) async fn log_decryption(
     State(app): State<App>,
     caller: Caller,

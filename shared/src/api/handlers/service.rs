@@ -1,4 +1,4 @@
-//! What this server offers to clients.
+//! The capabilities of this server.
 
 use axum::extract::State;
 
@@ -6,10 +6,10 @@ use crate::api::app::App;
 use crate::api::response::{Answer, json};
 use crate::wire::pulumi::{Capabilities, Capability, Versions};
 
-/// What this server offers beyond the oldest protocol. Asked up to three times by each command.
+/// The features beyond the oldest protocol. Each command requests them up to three times.
 ///
-/// Deltas are offered where the operator chose so: clients that use them lose pending operations (pulumi v3.274.1,
-/// `pkg/backend/httpstate/diffs.go`).
+/// Deltas are offered only if the operator chose so: clients that use them lose pending operations (pulumi
+/// v3.274.1, `pkg/backend/httpstate/diffs.go`).
 pub(crate) async fn capabilities(State(app): State<App>) -> Answer {
     let plain = |capability, version| Capability { capability, version, configuration: None };
     let mut capabilities = vec![
@@ -33,7 +33,7 @@ pub(crate) async fn capabilities(State(app): State<App>) -> Answer {
     json(&Capabilities { capabilities })
 }
 
-/// The CLI asks this of Pulumi's own service only.
+/// The CLI requests this from Pulumi Cloud only.
 pub(crate) async fn cli_version() -> Answer {
     json(&Versions { latest_version: "3.274.1", oldest_without_warning: "3.0.0", latest_dev_version: "" })
 }

@@ -1,4 +1,4 @@
-//! Stacks: making, finding, tagging, configuring, renaming, importing and exporting them.
+//! Stacks: creates, finds, tags, configures, renames, imports and exports them.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
-use crate::api::gateway::{Gateway, elsewhere};
+use crate::api::gateway::{Gateway, redirect};
 use crate::api::host::AskedHost;
 use crate::api::path::{ProjectPath, StackPath, TagPath, VersionPath};
 use crate::api::query::Parameters;
@@ -34,7 +34,7 @@ use crate::wire::pulumi::{
     StackMetadata, StackSummary, StackTag, Stacks, TransferStack,
 };
 
-/// Makes a stack. Not repeated by the client; a second one is told that the stack exists.
+/// Creates a stack. Clients do not repeat this call; a repeat is refused because the stack exists.
 pub(crate) async fn create_stack(
     State(app): State<App>,
     caller: Caller,
@@ -68,7 +68,7 @@ fn refuse_unsupported(what: &'static str, asked: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a stack.
+/// Deletes a stack.
 pub(crate) async fn delete_stack(
     State(app): State<App>,
     caller: Caller,
@@ -76,7 +76,7 @@ pub(crate) async fn delete_stack(
     StackPath(address): StackPath,
     Query(query): Query<HashMap<String, String>>,
 ) -> Answer {
-    // The CLI says the one, the service's provider the other.
+    // The CLI sends `force`, Pulumi Cloud's provider sends `forceDestroy`.
     let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
     if force {
         context.detail("forced");
@@ -85,7 +85,7 @@ pub(crate) async fn delete_stack(
     no_content()
 }
 
-/// Replaces a stack's tags by the ones sent.
+/// Replaces a stack's tags.
 pub(crate) async fn set_tags(
     State(app): State<App>,
     caller: Caller,
@@ -97,7 +97,7 @@ pub(crate) async fn set_tags(
     no_content()
 }
 
-/// Gives a stack one more tag.
+/// Adds a tag to a stack.
 pub(crate) async fn add_tag(
     State(app): State<App>,
     caller: Caller,
@@ -108,7 +108,7 @@ pub(crate) async fn add_tag(
     no_content()
 }
 
-/// Gives a tag of a stack another value.
+/// Changes the value of a stack's tag.
 pub(crate) async fn edit_tag(
     State(app): State<App>,
     caller: Caller,
@@ -120,7 +120,7 @@ pub(crate) async fn edit_tag(
     no_content()
 }
 
-/// Takes a tag from a stack.
+/// Deletes a stack's tag.
 pub(crate) async fn remove_tag(
     State(app): State<App>,
     caller: Caller,
@@ -131,7 +131,7 @@ pub(crate) async fn remove_tag(
     no_content()
 }
 
-/// Says in which environment a stack's configuration lies.
+/// Sets the environment that stores a stack's configuration.
 pub(crate) async fn set_config(
     State(app): State<App>,
     caller: Caller,
@@ -141,12 +141,12 @@ pub(crate) async fn set_config(
 ) -> Answer {
     let config = StackConfig::from(config);
     stacks::config::set(&app, &caller, &address, Some(config.clone())).await?;
-    // It was found, so it is the name of an environment.
+    // It was found, so it is a valid name.
     context.detail(format!("in {}", config.environment));
     json(&Config::from(config))
 }
 
-/// Says that a stack's configuration lies with its project again.
+/// Returns a stack's configuration to its project.
 pub(crate) async fn remove_config(
     State(app): State<App>,
     caller: Caller,
@@ -156,7 +156,7 @@ pub(crate) async fn remove_config(
     no_content()
 }
 
-/// Renames a stack, within its project or into another. Not repeated by the client.
+/// Renames a stack, within its project or into another. Clients do not repeat this call.
 pub(crate) async fn rename(
     State(app): State<App>,
     caller: Caller,
@@ -174,7 +174,7 @@ pub(crate) async fn rename(
     renamed(&context, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
-/// Gives a stack to another organization of the caller's.
+/// Transfers a stack to another organization of the caller.
 pub(crate) async fn transfer(
     State(app): State<App>,
     caller: Caller,
@@ -190,7 +190,7 @@ pub(crate) async fn transfer(
     renamed(&context, rename_service::rename(&app, &caller, &address, new).await?)
 }
 
-/// An empty text means what an absent one does.
+/// An empty text means the same as an absent one.
 fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
@@ -202,7 +202,7 @@ fn renamed(context: &RequestContext, update: Option<UpdateId>) -> Answer {
     json(&Renamed { update_id: update.map(|update| update.to_string()) })
 }
 
-/// Makes a whole deployment the next version. The client then polls the update, and finds it done.
+/// Imports a whole deployment as the next version. The client then polls the update, which has ended already.
 pub(crate) async fn import(
     State(app): State<App>,
     caller: Caller,
@@ -212,7 +212,7 @@ pub(crate) async fn import(
     body: Body,
 ) -> Answer {
     let sent_bytes = body.as_sent().len() as u64;
-    // What was sent is not held while a version is made of its text.
+    // Drops the body before a version is made of its text.
     let text = body.into_text();
     let made = updates::direct::import(&app, &caller, &address, text).await?;
     context.update(made.update);
@@ -244,7 +244,8 @@ pub(crate) async fn list_stacks(
         org_name: listed.address.org.into(),
         project_name: listed.address.project.into(),
         stack_name: listed.address.stack.into(),
-        // The client says "in progress" where this is 0 (pulumi v3.274.1, `pkg/cmd/pulumi/stack/stack_list.go`).
+        // The client shows "in progress" if this is 0 (pulumi v3.274.1,
+        // `pkg/cmd/pulumi/stack/stack_list.go`).
         last_update: if listed.name.is_updating {
             Some(0)
         } else {
@@ -258,7 +259,7 @@ pub(crate) async fn list_stacks(
     })
 }
 
-/// A token has to be safe in a URL without being escaped.
+/// Writes a position as a token that needs no escaping in a URL.
 fn write_position(position: &ListPosition) -> Result<String, Error> {
     let text = serde_json::to_vec(position).map_err(|error| Error::Broken(error.to_string()))?;
     Ok(URL_SAFE_NO_PAD.encode(text))
@@ -270,7 +271,7 @@ fn parse_position(token: &str) -> Result<ListPosition, Error> {
         .ok_or(Error::Invalid(InvalidInput::ContinuationToken))
 }
 
-/// Whether a project exists; asked by `pulumi new`.
+/// Whether a project exists. `pulumi new` calls this.
 pub(crate) async fn project_exists(
     State(app): State<App>,
     caller: Caller,
@@ -312,13 +313,13 @@ pub(super) fn stack(view: StackView) -> Stack {
     }
 }
 
-/// Where a stack's configuration lies, if the service holds it.
+/// Where a stack's configuration is stored, if the server stores it.
 pub(crate) async fn config(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
     let config = stacks::config::get(&app, &caller, &address).await?;
     json(&Config::from(config.ok_or(StackError::NoConfig(address))?))
 }
 
-/// Who a stack belongs to. Nobody is notified of anything.
+/// The owner of a stack. The server sends no notifications.
 pub(crate) async fn metadata(
     State(app): State<App>,
     caller: Caller,
@@ -335,7 +336,7 @@ pub(crate) async fn metadata(
     })
 }
 
-/// A deployment as it was published: that of a version, or the current one.
+/// The published deployment of a version, or the current one.
 pub(crate) async fn export(
     State(app): State<App>,
     caller: Caller,
@@ -349,13 +350,13 @@ pub(crate) async fn export(
         version,
     ) {
         (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
-        (Some(Exported::At(SignedUrl(url))), _) => elsewhere(&url),
+        (Some(Exported::At(SignedUrl(url))), _) => redirect(&url),
         (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
         (None, Some(version)) => Err(StackError::NoVersion { address, version }.into()),
     }
 }
 
-/// The current outputs, for stack references and `pulumi stack output`: no more of the state than they need.
+/// The current outputs, for stack references and `pulumi stack output`, without the rest of the state.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
     let outputs = stacks::outputs(&app, &caller, &address).await?;
     Ok(json_text(outputs.unwrap_or_else(|| Bytes::from_static(b"{}"))))

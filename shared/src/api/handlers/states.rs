@@ -1,4 +1,4 @@
-//! Terraform states for consoles and commands.
+//! Terraform states, for consoles and commands.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -37,11 +37,11 @@ use crate::wire::tfstate::{
     States, Text, ValuedOutput, Version, Versions, WithReason,
 };
 
-/// What follows `?` where a name may stand more than once.
+/// Query parameters that may be repeated.
 type Pairs = Query<Vec<(String, String)>>;
 
-/// A page of an organization's states: of one project or of all, those that a filter finds; with how they stand to what they read,
-/// if that is asked for.
+/// A page of an organization's states: of one project or all, filtered, and with their status if the query
+/// has `status=true`.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
@@ -86,7 +86,7 @@ fn shown_standing(staleness::InList { status, reads }: staleness::InList) -> Sta
     }
 }
 
-/// Labels in one query.
+/// Labels in one query, at most.
 const LABELS_ASKED_MAX: usize = 32;
 
 fn list_filter(query: Vec<(String, String)>) -> Result<(ListFilter, Option<String>), Error> {
@@ -113,8 +113,8 @@ fn list_filter(query: Vec<(String, String)>) -> Result<(ListFilter, Option<Strin
     Ok((filter, after))
 }
 
-/// A page of the states of an organization that were removed and can be brought back: of all, of a project, or of a name.
-pub(crate) async fn removed(
+/// A page of an organization's deleted states that can be undeleted: of all, of a project, or of a name.
+pub(crate) async fn list_deleted(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
@@ -135,12 +135,12 @@ pub(crate) async fn removed(
     json(&RemovedStates { states, continuation_token: write_position(next) })
 }
 
-/// What an organization demands of the labels of its states.
+/// The organization's rules for the labels of its states.
 pub(crate) async fn label_policy(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     json(&ShownLabelPolicy::from(label_policy::get(&app, &caller, &org).await?))
 }
 
-/// Replaces that. Sent again after a lost answer, it is done.
+/// Replaces the label policy. A repeat changes nothing.
 pub(crate) async fn set_label_policy(
     State(app): State<App>,
     caller: Caller,
@@ -155,7 +155,7 @@ pub(crate) async fn set_label_policy(
     json(&ShownLabelPolicy::from(Some(stored)))
 }
 
-/// Which states of a page do not keep to it.
+/// The states of a page that break the label policy.
 pub(crate) async fn compliance(
     State(app): State<App>,
     caller: Caller,
@@ -180,7 +180,7 @@ pub(crate) async fn compliance(
     })
 }
 
-/// Makes a state. Its id is the client's, if that brings one; sent again with it, it is the same state.
+/// Creates a state. The client may choose its id; a repeat with the same id returns the same state.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
@@ -206,14 +206,14 @@ fn parse_id(id: &str) -> Result<StateId, Error> {
     StateId::parse(id).ok_or(Error::Invalid(InvalidInput::StateId))
 }
 
-/// A state, by its id or by its name; with how it stands to what it reads, if that is asked for.
+/// A state, by its id or its name, with its status if the query has `status=true`.
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
     Query(query): Parameters,
 ) -> Answer {
-    // An organization that the caller may not see answers as everywhere.
+    // An organization that the caller may not see answers as everywhere else.
     if let StateRef::Name(address) = &place {
         caller.check_org(&address.org)?;
     }
@@ -237,7 +237,7 @@ fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
     Some(Lock::of(holder, expired, app.now()))
 }
 
-/// Renames a state, or changes its labels or its policy.
+/// Changes the name, the labels or the policy of a state.
 pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
@@ -269,8 +269,8 @@ pub(crate) async fn edit(
     json(&WireState::of(id.to_string(), head.value, None))
 }
 
-/// Removes a state; it can be brought back for a while.
-pub(crate) async fn remove(
+/// Deletes a state. It can be undeleted for a while.
+pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
@@ -282,8 +282,8 @@ pub(crate) async fn remove(
     no_content()
 }
 
-/// Brings back a state that was removed.
-pub(crate) async fn bring_back(
+/// Undeletes a state.
+pub(crate) async fn undelete(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
@@ -314,13 +314,13 @@ pub(crate) async fn locks(
     json(&Locks { locks: held.into_iter().map(listed).collect(), continuation_token: write_position(next) })
 }
 
-/// Who holds a state's lock; `null` if nobody does.
+/// The holder of a state's lock; `null` if it is free.
 pub(crate) async fn lock(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let found = states::locate_with_lock(&app, &caller, &place).await?;
     json(&shown_lock(&app, &found))
 }
 
-/// Locks a state by hand, for a reason.
+/// Locks a state by hand, with a reason.
 pub(crate) async fn lock_by_hand(
     State(app): State<App>,
     caller: Caller,
@@ -334,7 +334,7 @@ pub(crate) async fn lock_by_hand(
     json(&Lock::of(holder, false, app.now()))
 }
 
-/// Unlocks a state whoever holds its lock, for a reason.
+/// Unlocks a state with any holder, with a reason.
 pub(crate) async fn unlock(
     State(app): State<App>,
     caller: Caller,
@@ -353,13 +353,13 @@ pub(crate) async fn unlock(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A reason as far as the audit log keeps it.
+/// A reason, shortened for the audit log.
 fn shortened(reason: &str) -> String {
     const REASON_CHARS_MAX: usize = 200;
     reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_CHARS_MAX).collect()
 }
 
-/// A page of a state's versions, the newest first.
+/// A page of a state's versions, newest first.
 pub(crate) async fn versions(
     State(app): State<App>,
     caller: Caller,
@@ -403,7 +403,7 @@ pub(crate) async fn version(
     }
 }
 
-/// A text as its client sent it.
+/// The text of a version, as its client sent it.
 pub(crate) async fn text(
     State(app): State<App>,
     caller: Caller,
@@ -418,7 +418,7 @@ pub(crate) async fn text(
     json_gzip(&headers, gzip)
 }
 
-/// What differs between two texts, without values.
+/// The differences between two texts, without values.
 pub(crate) async fn diff(
     State(app): State<App>,
     caller: Caller,
@@ -436,7 +436,7 @@ pub(crate) async fn diff(
     })
 }
 
-/// Makes an old version, or a write that was refused, the next one.
+/// Makes an old version or a refused write the next version.
 pub(crate) async fn restore(
     State(app): State<App>,
     caller: Caller,
@@ -450,7 +450,7 @@ pub(crate) async fn restore(
     json(&Restored { version: written.version })
 }
 
-/// The writes that were refused and are kept.
+/// The refused writes that are stored.
 pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let rejected = states::versions::rejected(&app, &caller, &place).await?;
     json(&AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
@@ -474,14 +474,14 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
     json_of(bytes, Outputs { version, encrypted, validity, outputs: outputs.map(parse).transpose()? }).await
 }
 
-/// What the outputs may be.
+/// The schemas of a state's outputs.
 pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let states::schemas::Schemas { schemas, outputs, .. } =
         states::schemas::get(&app, &caller, &place).await?;
     json(&Schemas::of(schemas, &outputs))
 }
 
-/// Changes that. Nothing that was written is refused for it later, or now.
+/// Changes the schemas. Neither old nor new writes are refused because of them.
 pub(crate) async fn set_schemas(
     State(app): State<App>,
     caller: Caller,

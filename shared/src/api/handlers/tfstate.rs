@@ -1,5 +1,6 @@
-//! The protocol of Terraform's and OpenTofu's `backend "http"`. Its clients show their users nothing but a status, so each is
-//! chosen for what the client makes of it; above all, nothing here says 404, which a client takes for an empty state.
+//! The protocol of the `backend "http"` of Terraform and OpenTofu. These clients show their users only a
+//! status, so each status is chosen for the client's reaction to it. Above all, no handler here answers 404,
+//! which clients take for an empty state.
 
 use std::collections::HashMap;
 
@@ -31,10 +32,10 @@ use crate::wire::tfstate::LockInfo as WireLockInfo;
 
 type Parameters = Query<HashMap<String, String>>;
 
-/// The lock that a write says it holds.
+/// The query parameter with the ID of the lock under which a client writes.
 const LOCK_ID: &str = "ID";
 
-/// The current state as its client sent it; nothing, where there is none yet.
+/// The current state as its client sent it; no content if it has no version yet.
 pub(crate) async fn get(
     State(app): State<App>,
     caller: RunCaller,
@@ -48,7 +49,7 @@ pub(crate) async fn get(
     }
 }
 
-/// The next version of a state. Sent again after a lost answer, it is the same one.
+/// Writes the next version of a state. A repeat after a lost answer returns the same version.
 pub(crate) async fn write(
     State(app): State<App>,
     caller: RunCaller,
@@ -61,8 +62,8 @@ pub(crate) async fn write(
     let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
     let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
     let bytes = body.text.len();
-    let (said, sent) = (headers.get("Content-MD5").cloned(), body.as_sent().clone());
-    let verify = move || said.map_or(Ok(()), |said| check_md5(&said, &sent));
+    let (claimed, sent) = (headers.get("Content-MD5").cloned(), body.as_sent().clone());
+    let verify = move || claimed.map_or(Ok(()), |claimed| check_md5(&claimed, &sent));
     let written = states::writes::write(&app, &caller, &place, lock_id.as_deref(), body.text, verify)
         .await
         .map_err(hide)?;
@@ -77,24 +78,24 @@ pub(crate) async fn write(
     headers.insert("X-Statewright-Version", HeaderValue::from(written.version));
     let limits = gateway.states(app.settings.states);
     if bytes >= limits.warn_from {
-        let words = format!(
-            "the state has {bytes} bytes; from {} bytes on it is worth splitting, and {} are the most",
+        let warning = format!(
+            "the state has {bytes} bytes: split states of {} bytes or more, since the server accepts at most {}",
             limits.warn_from, limits.bytes_max
         );
-        if let Ok(words) = HeaderValue::from_str(&words) {
-            headers.insert("X-Statewright-State-Size-Warning", words);
+        if let Ok(warning) = HeaderValue::from_str(&warning) {
+            headers.insert("X-Statewright-State-Size-Warning", warning);
         }
     }
     Ok(response)
 }
 
-/// Whether there is such a state or not.
+/// Sent whether the state exists or not.
 const UNLESS_ALLOWED: &str = ". The policy of a state allows it with deleteAllowed: `statewright state policy STATE --delete-allowed true`. \
      `statewright state delete STATE` needs no such policy";
 
-/// Removes a state whose policy lets clients do that, as a person would: it can be brought back for a while, and while it is locked
-/// or has resources it stays. No command of a client sends this.
-pub(crate) async fn remove(
+/// Deletes a state if its policy allows clients to. It can be undeleted for a while. A state that is locked
+/// or has resources stays. No command of Terraform or OpenTofu sends this.
+pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
     StatePath(place): StatePath,
@@ -109,7 +110,7 @@ pub(crate) async fn remove(
     Ok(StatusCode::OK.into_response())
 }
 
-/// Takes the lock. Sent again with the same ID after a lost answer, it is held as before.
+/// Locks a state. A repeat with the same ID after a lost answer changes nothing.
 pub(crate) async fn lock(
     State(app): State<App>,
     caller: Caller,
@@ -126,7 +127,8 @@ pub(crate) async fn lock(
     json(&WireLockInfo::from(info))
 }
 
-/// Gives back the lock: by its ID, or, without a body, whatever lock there is, as Terraform's `force-unlock` does.
+/// Unlocks a state: the lock with the ID in the body or the query, or, without an ID, any lock, as
+/// Terraform's `force-unlock` does.
 pub(crate) async fn unlock(
     State(app): State<App>,
     caller: RunCaller,
@@ -153,7 +155,7 @@ pub(crate) async fn unlock(
     Ok(StatusCode::OK.into_response())
 }
 
-/// How a lock was given back, for the audit log.
+/// How a state was unlocked, for the audit log.
 pub(super) fn describe_unlocked(unlocked: &Unlocked, caller: &Caller) -> String {
     match unlocked {
         Unlocked::Already => "it was not held".to_owned(),
@@ -165,12 +167,12 @@ pub(super) fn describe_unlocked(unlocked: &Unlocked, caller: &Caller) -> String 
     }
 }
 
-/// A lock's ID as far as a log needs it: a client may have made up anything.
+/// A lock's ID, shortened for a log: clients may send any text.
 fn short(id: &str) -> String {
     id.chars().filter(char::is_ascii_graphic).take(40).collect()
 }
 
-/// A state that holds the current outputs alone, for `terraform_remote_state` of who needs no more.
+/// A state with the current outputs only, for `terraform_remote_state` with the role `outputs`.
 pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
     let outputs = states::versions::outputs(&app, &caller, &place).await.map_err(hide)?;
     match outputs {
@@ -182,8 +184,8 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
     }
 }
 
-/// A state that is not there, and one that the caller may not see: both are refused in a way that no client takes for an
-/// empty state.
+/// Turns the errors for a missing state and for one that the caller may not see into errors that no client
+/// takes for an empty state.
 fn hide(error: Error) -> Failure {
     match error {
         Error::State(StateError::NotFound(place)) => StateError::Forbidden(place).into(),
@@ -192,10 +194,10 @@ fn hide(error: Error) -> Failure {
     .into()
 }
 
-/// Refuses a body that is not what its sender says it is.
-fn check_md5(said: &HeaderValue, body: &Bytes) -> Result<(), Error> {
-    let said = said.to_str().ok().and_then(|said| STANDARD.decode(said.trim()).ok());
-    if said.is_some_and(|said| said == Md5::digest(body).as_slice()) {
+/// Refuses a body whose `Content-MD5` is wrong.
+fn check_md5(claimed: &HeaderValue, body: &Bytes) -> Result<(), Error> {
+    let claimed = claimed.to_str().ok().and_then(|text| STANDARD.decode(text.trim()).ok());
+    if claimed.is_some_and(|claimed| claimed == Md5::digest(body).as_slice()) {
         return Ok(());
     }
     Err(InvalidInput::BodyChanged.into())

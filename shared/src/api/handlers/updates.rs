@@ -1,4 +1,4 @@
-//! The life of an update, and the journal entries that it saves.
+//! The life cycle of an update, and the journal entries that it saves.
 
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -28,7 +28,7 @@ use crate::wire::pulumi::{
     RenewedLease, StartUpdate, StartedUpdate, UpdateStatus,
 };
 
-/// Creates an update: the first of the calls of clients that do not begin.
+/// Creates an update. This is the first call of clients that do not use [`begin_update`].
 pub(crate) async fn create_update(
     app: State<App>,
     caller: Caller,
@@ -39,7 +39,7 @@ pub(crate) async fn create_update(
     create(app, caller, context, path, body, UpdateKind::Update).await
 }
 
-/// As [`create_update`], for `pulumi preview`.
+/// Creates an update for `pulumi preview`.
 pub(crate) async fn create_preview(
     app: State<App>,
     caller: Caller,
@@ -50,7 +50,7 @@ pub(crate) async fn create_preview(
     create(app, caller, context, path, body, UpdateKind::Preview).await
 }
 
-/// As [`create_update`], for `pulumi refresh`.
+/// Creates an update for `pulumi refresh`.
 pub(crate) async fn create_refresh(
     app: State<App>,
     caller: Caller,
@@ -61,7 +61,7 @@ pub(crate) async fn create_refresh(
     create(app, caller, context, path, body, UpdateKind::Refresh).await
 }
 
-/// As [`create_update`], for `pulumi destroy`.
+/// Creates an update for `pulumi destroy`.
 pub(crate) async fn create_destroy(
     app: State<App>,
     caller: Caller,
@@ -87,7 +87,8 @@ async fn create(
     json(&create_answer(update.to_string()))
 }
 
-/// A preview is told by its options: `up` previews under the kind `update`. The kind `preview` is one by its name.
+/// The options mark a preview: `pulumi up` previews under the kind `update`. The kind `preview` is always
+/// one.
 fn new_update(kind: UpdateKind, program: CreateUpdate) -> NewUpdate {
     let dry_run =
         program.options.and_then(|options| options.dry_run).unwrap_or(false) || kind == UpdateKind::Preview;
@@ -124,7 +125,7 @@ fn start_answer(started: Started) -> StartedUpdate {
     }
 }
 
-/// Starts a created update. A repeat, as after a lost answer, gets the same answer.
+/// Starts a created update. A repeat after a lost answer gets the same answer.
 pub(crate) async fn start_update(
     State(app): State<App>,
     caller: Caller,
@@ -141,8 +142,8 @@ pub(crate) async fn start_update(
     Ok(answer)
 }
 
-/// Creates and starts an update, and answers with what the client would ask for next. Not repeated by the client: if
-/// the answer is lost, the stack is held for the length of a lease, or until it is cancelled.
+/// Creates and starts an update, and answers with what the client would request next. Clients do not repeat
+/// this call: if the answer is lost, the stack is locked until the lease expires or the update is cancelled.
 pub(crate) async fn begin_update(
     State(app): State<App>,
     caller: Caller,
@@ -184,12 +185,12 @@ fn begin_answer(headers: &HeaderMap, begun: Begun) -> Answer {
         None if !has_base => {
             Ok(json_text(JsonWithTail::new(&answer, "deployment")?.with_text(EMPTY_DEPLOYMENT)))
         }
-        // Too long for this answer: the client exports it.
+        // Too long for this answer, so the client exports it.
         None => json(&answer),
     }
 }
 
-/// Ends an update that runs, or ran. A repeat is no error.
+/// Cancels an update that runs or has ended. A repeat is not an error.
 pub(crate) async fn cancel(
     State(app): State<App>,
     caller: Caller,
@@ -202,7 +203,7 @@ pub(crate) async fn cancel(
     no_content()
 }
 
-/// Extends the lease. Only a 403 ends the client's update, so nothing but the end of the update answers so.
+/// Renews the lease. A 403 stops the client's update, so only the end of the update is answered with it.
 pub(crate) async fn renew_lease(
     State(app): State<App>,
     claims: Claims,
@@ -213,8 +214,8 @@ pub(crate) async fn renew_lease(
     json(&RenewedLease { token, token_expiration: expires.seconds() })
 }
 
-/// Ends an update. What it saved becomes the next version, whether it succeeded or failed. A repeat waits for the
-/// first, and is no error.
+/// Ends an update. What it saved becomes the next version, whether it succeeded or failed. A repeat waits for
+/// the first call and is not an error.
 pub(crate) async fn complete(
     State(app): State<App>,
     claims: Claims,
@@ -233,7 +234,7 @@ pub(crate) async fn complete(
     no_content()
 }
 
-/// Where an update stands: polled after an import.
+/// The status of an update. Clients poll it after an import.
 pub(crate) async fn update_status(
     State(app): State<App>,
     caller: Caller,
@@ -244,8 +245,8 @@ pub(crate) async fn update_status(
     json(&UpdateStatus { status: record.value.status_word(app.now()), events: Vec::new() })
 }
 
-/// Journal entries. The engine touches the cloud only after this answer, so it means that they are durable. A batch
-/// that comes twice counts once.
+/// Appends journal entries. The engine changes the cloud only after this answer, so it is sent once they are
+/// durable. A repeated batch counts once.
 pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
     let bytes = body.text.len();
     let judge = move || {
@@ -258,7 +259,7 @@ pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body
     let judged = if bytes <= SMALL_BYTES_MAX { judge() } else { work::on(bytes, judge).await };
     match judged? {
         Some(gzip) => log::append_entries(&app, &claims, gzip).await?,
-        // Even so a client whose update is over is told.
+        // An empty batch, too, must tell a client that its update is over.
         None => log::check_open(&app, &claims).await?,
     }
     no_content()

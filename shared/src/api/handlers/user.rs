@@ -1,4 +1,4 @@
-//! Who is logged in, and the members of an organization.
+//! The current user, and the members of an organization.
 
 use axum::extract::State;
 
@@ -11,7 +11,7 @@ use crate::services::caller::Caller;
 use crate::services::identity::bootstrap;
 use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, User};
 
-/// Who is logged in: the one call of `pulumi login`.
+/// The current user, for `pulumi login`, which makes only this call.
 pub(crate) async fn user(caller: Caller) -> Answer {
     let login = caller.user.login.to_string();
     let organization = |org: &crate::domain::names::OrgName| Organization {
@@ -33,7 +33,7 @@ pub(crate) async fn user(caller: Caller) -> Answer {
     })
 }
 
-/// The owner of stacks that are named without one.
+/// The organization of stacks that are named without one.
 pub(crate) async fn default_organization(caller: Caller) -> Answer {
     let org = caller.user.orgs.first().map(ToString::to_string).unwrap_or_default();
     json(&DefaultOrganization { github_login: org, messages: Vec::new() })
