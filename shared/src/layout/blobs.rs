@@ -9,16 +9,16 @@ use crate::ports::{BlobKey, Item};
 /// A blob that an item names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedBlob {
-    /// Its key.
+    /// Where the blob is stored.
     pub key: BlobKey,
-    /// The hex SHA-256 of its bytes; `None` where the item only says that it is to go.
+    /// The hex SHA-256 of its bytes; `None` if the item only schedules the blob's deletion.
     pub sha256: Option<String>,
 }
 
-/// The blobs that an item names, whatever it is.
+/// The blobs that an item names, for an item of any kind.
 ///
 /// # Errors
-/// [`Broken`] for an item that does not read back.
+/// [`Broken`] if the item does not read back.
 pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
     let (partition, sort) = (item.key.partition.as_str(), item.key.sort.as_str());
     let kind = partition.split_once('#').map_or(partition, |(kind, _)| kind);
@@ -73,7 +73,7 @@ fn named(key: &str, sha256: Option<&str>) -> Result<NamedBlob, Broken> {
     Ok(NamedBlob { key: parsed.ok_or_else(damaged)?, sha256: sha256.map(str::to_owned) })
 }
 
-/// A blob that is written and deleted to check that blobs can be. Always the same bytes.
+/// The blob that is written and deleted to check write access. It always has the same bytes.
 pub fn probe_blob() -> BlobKey {
     blob("probe/ready".to_owned())
 }

@@ -6,30 +6,30 @@ use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
 use crate::domain::names::EnvironmentAddress;
 use crate::ports::{ItemKey, Timestamp};
 
-/// Partitions that due items are spread over.
+/// The number of partitions that due items are spread over.
 pub const DUE_SHARDS: u8 = 4;
 
-/// What a sweep checks once its time has come. Written in the commit that makes the check necessary. Format 1 knew
-/// updates only, in the same form.
+/// What a sweep checks when its time has come. Written in the commit that makes the check necessary. Format 1
+/// had updates only, in the same form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Due {
-    /// An update: it is ended when its lease is over, and later it loses its log and its events.
+    /// An update: when its lease expires, the sweep ends it; later, it deletes the log and the events.
     Update(UpdateId),
     /// A stack that has more versions than are kept.
     Versions(StackId),
     /// A stack that was deleted.
     Stack(StackId),
-    /// The outputs of a stack's version, which the next version replaces.
+    /// The outputs of a stack's version, once the next version replaces them.
     Outputs {
         stack: StackId,
         /// The blob's key.
         key: String,
     },
-    /// A blob that no item named any more when this was written.
+    /// A blob that no item named when this was written.
     Blob {
         key: String,
-        /// The stack whose versions may name it again; `None` for a blob that one item names in all its life.
+        /// The stack whose versions may name it again; `None` for a blob that only one item ever names.
         stack: Option<StackId>,
     },
     /// A Terraform state that has more versions than are kept. Since format 3.
@@ -39,13 +39,13 @@ pub enum Due {
     /// A write of a Terraform state that was refused. Since format 3.
     RejectedState {
         state: StateId,
-        /// Which of its refused writes.
+        /// The id of the refused write.
         id: String,
     },
     /// An environment that was deleted. Since format 4.
     Environment {
         id: EnvironmentId,
-        /// The name that it had.
+        /// The name that the environment had.
         address: EnvironmentAddress,
     },
 }
@@ -60,7 +60,7 @@ impl Record for Due {
 }
 
 impl Due {
-    /// By when it is due. What it is about selects the partition.
+    /// The key: the time, in a partition that depends on the thing to check.
     pub fn key(&self, at: Timestamp) -> Key<Self> {
         let what = match self {
             Self::Update(update) => update.to_string(),

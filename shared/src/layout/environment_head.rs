@@ -12,8 +12,8 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "ENV#";
 
-/// An environment's head, stored under its name: the one item that changes whenever the environment does. Written by
-/// every write of a revision, and by changes of tags.
+/// An environment's head, stored under its name: the one item that changes with every change of the
+/// environment. Written with every revision and every change of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentHead {
     pub id: EnvironmentId,
@@ -21,7 +21,7 @@ pub struct EnvironmentHead {
     pub created_by: Login,
     /// The current revision; from 1.
     pub revision: u64,
-    /// When that was written.
+    /// When the current revision was written.
     pub modified: Timestamp,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<EnvironmentTagName, EnvironmentTag>,
@@ -62,7 +62,7 @@ pub struct EnvironmentTag {
     pub value: String,
     pub created: Timestamp,
     pub modified: Timestamp,
-    /// Who changed it last.
+    /// The user who changed it last.
     pub by: Login,
 }
 
@@ -72,7 +72,7 @@ pub struct RevisionTag {
     pub revision: u64,
     pub created: Timestamp,
     pub modified: Timestamp,
-    /// Who changed it last.
+    /// The user who changed it last.
     pub by: Login,
 }
 

@@ -9,8 +9,8 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "V#";
 
-/// A revision of an environment. Written once with the head, and again when it is retracted. The tail is its text, in
-/// which all secrets are sealed.
+/// A revision of an environment. Written once with the head, and again when it is retracted. The tail is its
+/// text, with all secrets encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentRevision {
     pub created: Timestamp,
@@ -41,10 +41,10 @@ impl EnvironmentRevision {
     }
 }
 
-/// Marks a revision that is not to be used any more.
+/// Marks a revision that must not be used any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retracted {
-    /// The revision that is used in its place.
+    /// The revision to use instead.
     pub replacement: u64,
     pub at: Timestamp,
     pub by: Login,

@@ -8,19 +8,20 @@ use crate::domain::ids::{EnvironmentId, SessionId};
 use crate::domain::names::{Login, OrgName};
 use crate::ports::Timestamp;
 
-/// An environment that a user opened. Written by the open: the revisions that it was made of, so that every later read
-/// of the session gives the same values. No value is stored. The tail is its text, sealed, where it was opened as a
-/// text.
+/// An opened environment. Written when a user opens it: with the revisions that were read, so that all later
+/// reads of the session return the same values. Values are not stored. If a text was opened, the tail is the
+/// text, encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentSession {
     pub org: OrgName,
-    /// What was opened: `project/environment`; `None` for a text.
+    /// `project/environment`; `None` for a text.
     pub opened: Option<String>,
-    /// The revisions of what was opened and of all that it imports, by what each is called there.
+    /// The revisions of the opened environment and of all its imports, by the names that refer to them.
     pub revisions: BTreeMap<String, OpenedRevision>,
-    /// Who opened it, and may read it.
+    /// The user who opened it, and the only one who may read it.
     pub by: Login,
-    /// When that user was created, since another may have the login later; `None` where an older program wrote the record.
+    /// When that user was created, since a later user may have the same login; `None` in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_made: Option<Timestamp>,
     pub until: Timestamp,
@@ -39,7 +40,7 @@ impl EnvironmentSession {
 /// A revision that was opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedRevision {
-    /// What it is called in the text that names it: `project/environment`, with or without `@version`.
+    /// The name in the text that refers to it: `project/environment`, with or without `@version`.
     pub name: String,
     pub id: EnvironmentId,
     pub revision: u64,

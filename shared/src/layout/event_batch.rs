@@ -7,11 +7,11 @@ use super::record::Record;
 use crate::domain::ids::UpdateId;
 use crate::ports::BlobKey;
 
-/// A batch of engine events. Written when a client sends one. The payload is the gzip of the JSON body as the client
-/// sent it.
+/// A batch of engine events. Written when a client sends it. The payload is the gzip of the JSON body as the
+/// client sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventBatch {
-    /// Events in it.
+    /// The number of events.
     pub count: u64,
     pub payload: Payload,
 }
@@ -21,7 +21,7 @@ impl Record for EventBatch {
 }
 
 impl EventBatch {
-    /// By the sequence numbers of its first and its last event.
+    /// The key has the sequence numbers of the first and the last event.
     pub fn key(update: UpdateId, first: u64, last: u64) -> Key<Self> {
         Key::new(format!("EVENTS#{update}"), format!("{first:020}-{last:020}"))
     }

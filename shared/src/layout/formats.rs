@@ -1,6 +1,6 @@
-//! What was written once stays readable: each record reads its examples in `testdata/formats`.
+//! What was once written stays readable: each record reads its examples in `testdata/formats`.
 //!
-//! Here is what the examples have in common.
+//! This module has what the examples share.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -24,7 +24,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/formats")
 }
 
-/// The examples that were read, and the types that they were read as.
+/// The examples that were read, and their types.
 #[derive(Default)]
 pub(super) struct Files {
     names: BTreeSet<String>,
@@ -32,8 +32,8 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Checks that a file holds this record. Where the file has the format that is written now, that the record is written
-    /// as the same bytes too.
+    /// Checks that a file holds this record. If the file has the current format, checks too that the record
+    /// is written as the same bytes.
     pub(super) fn hold<T: Record + PartialEq + Debug>(&mut self, file: &str, expected: &T, tail: &[u8]) {
         let bytes =
             Bytes::from(fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}")));
@@ -155,7 +155,7 @@ fn read_all() -> Files {
 }
 
 #[test]
-fn every_format_that_was_ever_written_reads_as_what_it_meant() {
+fn every_stored_format_reads_as_the_same_record() {
     let read = read_all();
     let files: BTreeSet<String> = fs::read_dir(folder())
         .unwrap()
@@ -165,7 +165,7 @@ fn every_format_that_was_ever_written_reads_as_what_it_meant() {
     assert_eq!(files, read.names, "each example is read");
 }
 
-/// The records that are declared below a folder, with their files.
+/// The records that are declared in a folder, with their files.
 fn declared(folder: &Path) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -197,7 +197,7 @@ fn every_record_has_an_example() {
     assert_eq!(records, read);
 }
 
-/// So that no record is forgotten because it is declared elsewhere.
+/// Otherwise the test above would miss a record that is declared elsewhere.
 #[test]
 fn each_record_is_declared_in_its_own_file_of_the_layout() {
     let mut files = BTreeSet::new();

@@ -5,11 +5,11 @@ use super::record::Record;
 use crate::domain::ids::StackId;
 use crate::domain::names::StackAddress;
 
-/// A name that a stack had before. Written by a rename. The ciphertexts of old versions are opened under it. A stack
-/// that has the name now takes precedence.
+/// A former name of a stack. Written by a rename. The ciphertexts of old versions are decrypted under it. A
+/// stack that has the name now takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerStackName {
-    /// The last stack that had it.
+    /// The last stack that had the name.
     pub id: StackId,
 }
 

@@ -8,11 +8,11 @@ use crate::ports::ItemKey;
 
 const PREFIX: &str = "TFFORMER#";
 
-/// A name that leads to a state which had it before. Written by a rename, and by the delete of a state that has
+/// A name that leads to its former state. Written by a rename, and by the deletion of a state that has
 /// resources. A state that has the name now takes precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormerStateName {
-    /// If this state was deleted and can be undeleted, the name is reserved.
+    /// The state. If it is deleted and can be undeleted, the name is reserved.
     pub id: StateId,
 }
 

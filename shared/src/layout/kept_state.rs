@@ -5,7 +5,7 @@ use super::blobs::blob;
 use crate::domain::ids::StateId;
 use crate::ports::BlobKey;
 
-/// A text of a Terraform state as it is stored: its gzip, sealed with the state's data key, in a blob.
+/// A stored text of a Terraform state: its gzip, encrypted with the state's data key, in a blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptState {
     /// The blob's key.
@@ -20,19 +20,19 @@ pub struct KeptState {
     pub bytes: u64,
     pub serial: Option<u64>,
     pub lineage: Option<String>,
-    /// The version of the client that wrote it, as the text says.
+    /// The version of the client that wrote it, according to the text.
     pub terraform_version: Option<String>,
     /// Whether the client encrypted it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_encrypted: bool,
-    /// Resource instances; not known of an encrypted state.
+    /// Resource instances; `None` for an encrypted state.
     pub resource_count: Option<u64>,
-    /// Not known of an encrypted state.
+    /// `None` for an encrypted state.
     pub output_count: Option<u64>,
 }
 
 impl KeptState {
-    /// The blob of the sealed text of a write. `write` is random.
+    /// The blob of the encrypted text of a write. `write` is random.
     pub fn new_blob(state: StateId, write: Uuid) -> BlobKey {
         blob(format!("tf/{state}/{write}"))
     }

@@ -1,4 +1,4 @@
-//! Keys that know which record is stored under them.
+//! Keys that know the type of the record that is stored under them.
 //!
 //! No name or identifier holds `#` or `/`, so the parts of a key cannot run into each other.
 
@@ -10,7 +10,7 @@ use super::record::{Broken, Record};
 use crate::domain::names::ProjectName;
 use crate::ports::{ItemKey, Order, Query};
 
-/// The sort key of records that are alone in their partition.
+/// The sort key of a record that is the only one in its partition.
 pub(super) const META: &str = "META";
 
 /// The key of an item that stores a `T`.
@@ -57,10 +57,10 @@ impl<T> fmt::Debug for Key<T> {
     }
 }
 
-/// The start of the keys of several items of one partition that store a `T` each.
+/// The common start of the keys of several items of one partition, each of which stores a `T`.
 pub struct KeyPrefix<T> {
     pub partition: String,
-    /// The start of their sort keys; empty for all items of the partition.
+    /// The start of the sort keys; empty for all items of the partition.
     pub sort: String,
     record: PhantomData<fn() -> T>,
 }
@@ -76,10 +76,10 @@ impl<T> KeyPrefix<T> {
     }
 }
 
-/// What was read from a key of a `T`.
+/// The part that was parsed from the key of a `T`.
 ///
 /// # Errors
-/// [`Broken`] where nothing was: the item is stored under a key that no program of ours makes.
+/// [`Broken`] if parsing failed: no version of this program creates such a key.
 pub(super) fn parsed<T: Record, P>(key: &ItemKey, part: Option<P>) -> Result<P, Broken> {
     part.ok_or_else(|| Broken::Damaged {
         name: T::NAME,
@@ -87,7 +87,7 @@ pub(super) fn parsed<T: Record, P>(key: &ItemKey, part: Option<P>) -> Result<P, 
     })
 }
 
-/// The project and the name in `project/name`.
+/// The project and the name from `project/name`.
 pub(super) fn project_and_name<N, E>(
     text: &str,
     parse: impl FnOnce(&str) -> Result<N, E>,
@@ -96,7 +96,7 @@ pub(super) fn project_and_name<N, E>(
     Some((ProjectName::parse(project).ok()?, parse(name).ok()?))
 }
 
-/// What precedes the `#` and the id at the end of a sort key.
+/// The part before the `#` and the id at the end of a sort key.
 pub(super) fn before_id(text: &str) -> Option<&str> {
     Some(text.split_once('#')?.0)
 }

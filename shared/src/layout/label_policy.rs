@@ -7,12 +7,12 @@ use crate::domain::tfstate::LabelPolicy;
 use crate::domain::update::Requester;
 use crate::ports::Timestamp;
 
-/// What an organization demands of the labels of its states. Written by its admins.
+/// An organization's rules for the labels of its states. Written by its admins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredLabelPolicy {
-    /// How often it was written.
+    /// The number of times that it was written.
     pub version: u64,
-    /// When it was written last.
+    /// When it was last written.
     pub at: Timestamp,
     pub by: Requester,
     pub policy: LabelPolicy,

@@ -8,8 +8,8 @@ use crate::ports::ItemKey;
 
 const PREFIX: &str = "MEMBER#";
 
-/// A membership of an organization, by which its members are listed. Written in the commit that writes the role into
-/// the [`super::User`]. Format 1 knew the roles `member` and `admin`.
+/// A membership on the organization's side, which lists its members. Written in the commit that writes the
+/// role into the [`super::User`]. Format 1 had the roles `member` and `admin` only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub role: Role,

@@ -1,7 +1,7 @@
-//! What is stored in the ledger and among the blobs, and how: the one schema of every store.
+//! The schema of every store: the items of the ledger and the blobs.
 //!
-//! Each kind of record has a file with its struct, its keys, and examples of its stored form. A [`Key`] knows its record,
-//! and a [`Record`] its envelope.
+//! Each kind of record has a file with its struct, its keys, and examples of its stored form. A [`Key`] knows
+//! the type of its record, and a [`Record`] its envelope.
 
 #![expect(
     missing_docs,

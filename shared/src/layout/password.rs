@@ -5,10 +5,10 @@ use super::record::Record;
 use crate::domain::names::Login;
 use crate::ports::Timestamp;
 
-/// The password of a user who has one. Written when the operator sets it.
+/// A user's password. Written when the operator sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Password {
-    /// The Argon2id hash in PHC form, which names its parameters.
+    /// The Argon2id hash in PHC form, which includes its parameters.
     pub hash: String,
     pub set: Timestamp,
 }
@@ -18,12 +18,12 @@ impl Record for Password {
 }
 
 impl Password {
-    /// In a partition of its own, since many programs may read users.
+    /// In a partition separate from users, which more programs may read.
     pub fn key(login: &Login) -> Key<Self> {
         Key::new(format!("PASSWORD#{login}"), META)
     }
 
-    /// Where an earlier version stored it.
+    /// The key in earlier versions.
     pub fn old_key(login: &Login) -> Key<Self> {
         Key::new(format!("USER#{login}"), "PASSWORD")
     }

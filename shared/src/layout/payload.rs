@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// Where the bytes of a record are stored that may be long.
+/// Where the bytes of a record are stored, which may be too long for an item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {

@@ -5,8 +5,8 @@ use super::record::Record;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::ports::Timestamp;
 
-/// The entry of a preview in its stack's list, by the version that it started from. Written when the preview ends. What
-/// it did is stored in the update's own records.
+/// The entry of a preview in its stack's list, ordered by the version that it started from. Written when the
+/// preview ends. The update's own records store what it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preview {
     pub update: UpdateId,
@@ -22,7 +22,7 @@ impl Preview {
         Key::new(format!("STACK#{stack}"), sort)
     }
 
-    /// The previews that started from a version of a stack, by when they were created.
+    /// The previews that started from a version of a stack, in the order of their creation.
     pub fn of_version(stack: StackId, version: u64) -> KeyPrefix<Self> {
         KeyPrefix::new(format!("STACK#{stack}"), format!("P#{version:020}#"))
     }

@@ -4,7 +4,7 @@
 //! format: u8 | header length: u32, big endian | header: JSON | tail: the rest
 //! ```
 //!
-//! The tail holds what is opaque or compressed already, so that it is never escaped or encoded again.
+//! The tail holds opaque or compressed bytes, so that these are never escaped or encoded again.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use super::key::Key;
 use crate::ports::{Expect, Item, ItemKey, Revision, Timestamp, Write, WriteAction};
 
-/// A persisted value that does not read back: written by a newer version, or damaged.
+/// A stored value that this program cannot read: a newer version wrote it, or it is damaged.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
     /// The format version is newer than this program knows.
@@ -28,13 +28,14 @@ pub enum Broken {
 
 /// A value that is stored in the ledger.
 pub trait Record: Serialize + DeserializeOwned {
-    /// What messages call it.
+    /// The name of the record in messages.
     const NAME: &'static str;
-    /// The newest format version that is written, and the newest that is read.
+    /// The newest format version, which is written unless [`Record::format`] returns an older one. Newer ones
+    /// are refused.
     const FORMAT: u8 = 1;
 
-    /// The format version that this value is written in: an older one, where a program that knows no newer one would do
-    /// nothing wrong with it.
+    /// The format version to write for this value. It can be an older one if a program that knows only that
+    /// one handles the value correctly.
     fn format(&self) -> u8 {
         Self::FORMAT
     }
@@ -59,7 +60,7 @@ pub trait Record: Serialize + DeserializeOwned {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// [`Broken`] when a newer version wrote it or it is damaged.
+    /// [`Broken`] if a newer version wrote it or it is damaged.
     fn decode_with(bytes: &Bytes) -> Result<(Self, Bytes), Broken> {
         let damaged = |detail: &str| Broken::Damaged { name: Self::NAME, detail: detail.to_owned() };
         let (&format, rest) = bytes.split_first().ok_or_else(|| damaged("it is empty"))?;
@@ -74,7 +75,7 @@ pub trait Record: Serialize + DeserializeOwned {
         Ok((value, bytes.slice(5 + length..)))
     }
 
-    /// Reads the stored form, whatever its tail.
+    /// Reads the stored form and ignores its tail.
     ///
     /// # Errors
     /// As [`Record::decode_with`].
@@ -83,11 +84,11 @@ pub trait Record: Serialize + DeserializeOwned {
     }
 }
 
-/// A record as it was read: its value, and the revision that a conditional write expects.
+/// A record that was read: its value, and the revision for a conditional write.
 #[derive(Debug, Clone)]
 pub struct Stored<T> {
     pub value: T,
-    /// The put that made it.
+    /// The revision of the put that wrote it.
     pub revision: Revision,
 }
 
@@ -100,13 +101,13 @@ impl<T: Record> Stored<T> {
         Ok(Self { value: T::decode(&item.value)?, revision: item.revision })
     }
 
-    /// The expectation that no other write came since.
+    /// The condition that no other write came since.
     pub fn unchanged(&self) -> Expect {
         Expect::Revision(self.revision)
     }
 }
 
-/// A put of a record. A key takes the record that it knows, and no other:
+/// A put of a record. The key accepts its own type of record only:
 ///
 /// ```compile_fail,E0308
 /// use statewright_shared::layout::{Org, User, put};
@@ -130,12 +131,12 @@ pub fn put_with<T: Record>(
     put_bytes(key, expect, revision, record.encode_with(tail))
 }
 
-/// A put of a stored form that was not made here: that of a copy, or of a damaged record in a test.
+/// A put of bytes that are encoded already: those of a copy, or of a damaged record in a test.
 pub fn put_bytes(key: impl Into<ItemKey>, expect: Expect, revision: Revision, value: Bytes) -> Write {
     Write { key: key.into(), expect, action: WriteAction::Put { revision, value, expires: None } }
 }
 
-/// A put of an item that the store may drop after this instant.
+/// A put of an item that the store may delete after this time.
 pub fn expiring(mut put: Write, at: Timestamp) -> Write {
     if let WriteAction::Put { expires, .. } = &mut put.action {
         *expires = Some(at);
@@ -147,7 +148,7 @@ pub fn delete(key: impl Into<ItemKey>, expect: Expect) -> Write {
     Write { key: key.into(), expect, action: WriteAction::Delete }
 }
 
-/// A check without a write.
+/// A condition without a write.
 pub fn check(key: impl Into<ItemKey>, expect: Expect) -> Write {
     Write { key: key.into(), expect, action: WriteAction::Check }
 }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn header_and_tail_come_back() {
+    fn header_and_tail_read_back() {
         let bytes = Sample { n: 7 }.encode_with(b"\x00tail");
         let (value, tail) = Sample::decode_with(&bytes).unwrap();
         assert_eq!((value, tail.as_ref()), (Sample { n: 7 }, b"\x00tail".as_ref()));

@@ -10,13 +10,13 @@ use crate::ports::Timestamp;
 
 const PREFIX: &str = "R#";
 
-/// A write of a state that was refused and kept, so that its client's work is not lost.
+/// A write of a state that was refused. It is stored so that the client's work is not lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedState {
-    /// When it came first.
+    /// When it was first sent.
     pub at: Timestamp,
     pub by: Requester,
-    /// The ID of the lock that its client named.
+    /// The ID of the lock that the client sent with it.
     pub lock: Option<String>,
     pub why: Refused,
     /// The state's version at that time.
@@ -29,7 +29,7 @@ impl Record for RejectedState {
 }
 
 impl RejectedState {
-    /// By the start of the SHA-256 of its bytes: sent again, it is the same.
+    /// The id is the start of the SHA-256 of the text, so a repeat has the same id.
     pub fn key(state: StateId, id: &str) -> Key<Self> {
         Key::new(format!("TFSTATE#{state}"), format!("{PREFIX}{id}"))
     }

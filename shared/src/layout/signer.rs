@@ -4,11 +4,11 @@ use super::key::Key;
 use super::record::Record;
 use crate::ports::Timestamp;
 
-/// The key that signs update tokens now; the tail is its wrapped seed. Written at the first start, and by a rotation of
-/// the master key.
+/// The current key that signs update tokens. The tail is its wrapped seed. Written at the first start, and by
+/// a rotation of the master key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signer {
-    /// Its id, under which the public half is stored.
+    /// The id under which its public half is stored.
     pub key: String,
     pub created: Timestamp,
 }

@@ -11,15 +11,16 @@ use crate::ports::{BlobKey, ItemKey, Timestamp};
 
 const PREFIX: &str = "L#";
 
-/// A slot of an update's log. Slots are numbered from 1 without gaps; each is written once, by an append or by the
-/// seal, on the condition that it is absent.
+/// A slot of an update's log. Slots are numbered from 1 without gaps. An append or the seal writes each slot
+/// once, on the condition that it is absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
-    /// When the server took it.
+    /// When the server accepted it.
     pub at: Timestamp,
     pub content: Content,
-    /// When the deployment of a [`Content::Checkpoint`] was made, as its manifest says, so that of many only the last one
-    /// has to be read. Absent in slots that were written before it was stored, and where the manifest holds no time.
+    /// When the deployment of a [`Content::Checkpoint`] was made, according to its manifest. It identifies
+    /// the newest checkpoint, so that only that one has to be read. Absent in slots that were written before
+    /// this field existed, and if the manifest has no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Timestamp>,
 }
@@ -34,22 +35,22 @@ pub enum Content {
     Checkpoint(Payload),
     /// A whole deployment that deltas may follow: the gzip of the JSON body as the client sent it.
     Verbatim(Numbered),
-    /// What changed since the text before: the gzip of the JSON body as the client sent it.
+    /// The changes since the previous text: the gzip of the JSON body as the client sent it.
     Delta(Numbered),
-    /// The end of the log.
+    /// The seal, which ends the log.
     Seal(Seal),
 }
 
-/// A save that has a number.
+/// A save with a sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbered {
-    /// The client's number of it, so that what is old need not be read.
+    /// The client's sequence number, so that older saves need not be read.
     pub sequence: u64,
     pub payload: Payload,
 }
 
 impl Content {
-    /// Where its bytes are stored; a seal has none.
+    /// Where the bytes are stored; `None` for a seal.
     pub fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Entries(payload) | Self::Checkpoint(payload) => Some(payload),
@@ -58,7 +59,7 @@ impl Content {
         }
     }
 
-    /// This as a save of a text with a number, if it is one.
+    /// The save, if this is a text with a sequence number.
     pub fn save(&self) -> Option<Save> {
         match self {
             Self::Verbatim(save) => Some(Save::Whole(save.sequence)),
@@ -73,7 +74,7 @@ impl Record for Slot {
 }
 
 impl Slot {
-    /// The slots of a log are numbered from 1.
+    /// Slot numbers start at 1.
     pub fn key(update: UpdateId, slot: u64) -> Key<Self> {
         Key::new(format!("UPDATE#{update}"), format!("{PREFIX}{slot:020}"))
     }
@@ -90,7 +91,8 @@ impl Slot {
         parsed::<Self, _>(key, key.sort.strip_prefix(PREFIX).and_then(|number| number.parse().ok()))
     }
 
-    /// The blob of a slot that is too long for an item. `part` is random, since two appends may try one slot.
+    /// The blob of a slot that is too long for an item. `part` is random, since two appends may try the same
+    /// slot.
     pub fn new_blob(update: UpdateId, part: u64) -> BlobKey {
         blob(format!("log/{update}/{part:016x}"))
     }
@@ -103,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_sort_as_their_numbers() {
+    fn slots_sort_by_their_numbers() {
         let update = UpdateId::new(Uuid::from_u128(1));
         assert!(Slot::key(update, 9).sort < Slot::key(update, 10).sort);
         let longest = Slot::key(update, u64::MAX);

@@ -4,7 +4,7 @@ use super::blobs::blob;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::ports::BlobKey;
 
-/// Where a published deployment is stored.
+/// Where a published deployment is stored, and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The blob's key. It holds the gzip of the untyped deployment's JSON text.
@@ -16,10 +16,10 @@ pub struct Snapshot {
     /// The text's length in bytes.
     pub bytes_text: u64,
     pub resource_count: u64,
-    /// Operations that were begun and never ended.
+    /// Operations that began and never ended.
     pub pending_count: u64,
-    /// The address of the server that opens its secrets, as it is written in it. `None` if it names none, and in
-    /// snapshots that were published before this was stored.
+    /// The address of the server that decrypts its secrets, as the deployment has it. `None` if the
+    /// deployment has none, and in snapshots that were published before this field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets_url: Option<String>,
 }

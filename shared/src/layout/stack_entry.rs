@@ -10,7 +10,8 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "STACK#";
 
-/// The entry of a stack under its name: leads to its id, and stores what lists show. Written with the stack's head.
+/// The entry of a stack under its name. It leads to the stack's id, and stores what lists show. Written with
+/// the stack's head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackEntry {
     pub id: StackId,
@@ -19,8 +20,8 @@ pub struct StackEntry {
     pub last_update: Option<Timestamp>,
     /// Resources in the last version.
     pub resource_count: Option<u64>,
-    /// Whether an update holds the stack. It changes with the head, so that a list needs no read of each head. A
-    /// program that does not know this field loses it, and a list then shows the last update.
+    /// Whether an update holds the stack. It changes with the head, so that a list need not read the heads. A
+    /// program that does not know this field drops it, and a list then shows the last update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_updating: bool,
 }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_name_comes_back_from_its_key() {
+    fn a_stack_name_reads_back_from_its_key() {
         let address = StackAddress::parse("acme", "web.site", "dev-1").unwrap();
         let key = StackEntry::key(&address);
         assert_eq!(StackEntry::name_in(&key).unwrap(), (address.project, address.stack));

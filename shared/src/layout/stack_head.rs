@@ -7,13 +7,13 @@ use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, StackAddress};
 use crate::ports::{ItemKey, Timestamp};
 
-/// A stack's head: the one item that changes whenever the stack does. Written by everything that begins or ends an
-/// update, publishes a version, or renames, deletes or undeletes the stack.
+/// A stack's head: the one item that changes with every change of the stack. Written by everything that
+/// begins or ends an update, publishes a version, or renames, deletes or undeletes the stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackHead {
     pub address: StackAddress,
     pub created: Timestamp,
-    /// Not known of stacks that were created before this was stored.
+    /// `None` for stacks that were created before this field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Login>,
     /// The current version; 0 before the first.
@@ -24,10 +24,10 @@ pub struct StackHead {
     pub running: Option<UpdateId>,
     /// The update that last held it.
     pub last: Option<UpdateId>,
-    /// When it was deleted. Its name is free from then on.
+    /// When the stack was deleted. Its name is free from then on.
     pub deleted: Option<Timestamp>,
-    /// Where its configuration is stored, if that is not a file of its project. Since format 2: a program that knows no
-    /// other format would lose it with its next write.
+    /// Where its configuration is stored, if not in a file of its project. Since format 2: a program that
+    /// knows only format 1 would drop this with its next write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<StackConfig>,
 }
@@ -55,7 +55,7 @@ impl StackHead {
     }
 }
 
-/// Where the configuration of a stack is stored that the service holds (`apitype.StackConfig`, pulumi v3.274.1).
+/// Where the server stores the configuration of a stack (`apitype.StackConfig`, pulumi v3.274.1).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackConfig {
     /// `project/environment`, with or without `@version`.

@@ -7,8 +7,8 @@ use super::record::Record;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::ports::BlobKey;
 
-/// The outputs of a stack's current version. Written in the commit that publishes it. The tail, or the blob, is the
-/// JSON text `{"outputs":…}` that readers get.
+/// The outputs of a stack's current version. Written in the commit that publishes the version. The tail, or
+/// the blob, is the JSON text `{"outputs":…}` that clients read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackOutputs {
     pub version: u64,
@@ -24,7 +24,7 @@ impl StackOutputs {
         Key::new(format!("STACK#{stack}"), "OUTPUTS")
     }
 
-    /// The blob of the outputs that an update publishes, where they are too long for an item.
+    /// The blob of the outputs that an update publishes, if they are too long for an item.
     pub fn new_blob(stack: StackId, update: UpdateId) -> BlobKey {
         blob(format!("snap/{stack}/{update}-outputs"))
     }

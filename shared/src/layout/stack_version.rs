@@ -12,8 +12,8 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "V#";
 
-/// One published version of a stack, which is one entry of its history. Written once, in the commit that publishes it.
-/// The tail is the [`UpdateDetail`]'s tail.
+/// A published version of a stack, and an entry of its history. Written once, in the commit that publishes
+/// it. The tail is the [`UpdateDetail`]'s tail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackVersion {
     pub version: u64,
@@ -26,14 +26,14 @@ pub struct StackVersion {
     /// When the update's log was sealed.
     pub ended: Timestamp,
     pub snapshot: Snapshot,
-    /// The engine's totals: operation to count.
+    /// The engine's totals: the number of resources for each operation.
     pub resource_changes: Option<BTreeMap<String, u64>>,
-    /// How many journal entries could not be applied. They are never fatal. Slots of a log that an operator left out,
-    /// since they did not read back, count as one each.
+    /// Journal entries that could not be applied. They are never fatal. A slot that an operator skipped
+    /// because it did not read back counts as one.
     pub skipped_count: u64,
-    /// The first of them: sequence ID, 0 for slots, and reason.
+    /// The first of them: the sequence ID (0 for a slot) and the reason.
     pub skipped: Vec<(i64, String)>,
-    /// Which integrity rule the deployment breaks, if any.
+    /// The integrity rule that the deployment breaks, if any.
     pub integrity_error: Option<String>,
     pub detail: UpdateDetail,
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_sort_as_their_numbers() {
+    fn versions_sort_by_their_numbers() {
         let stack = StackId::new(Uuid::from_u128(1));
         assert!(StackVersion::key(stack, 99).sort < StackVersion::key(stack, 100).sort);
     }

@@ -9,8 +9,8 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "TFEDGE#";
 
-/// An edge between two states of an organization. Written when a user adds a dependency. The tail is the JSON text of
-/// the value that stands in for an output which does not exist; empty for none.
+/// A dependency between two states of an organization. Written when a user adds it. The tail is the JSON text
+/// of the value that replaces an output which does not exist; empty for none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateEdge {
     pub ends: Ends,

@@ -9,21 +9,21 @@ use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "TFSTATE#";
 
-/// The entry of a Terraform state under its name: leads to its id, and stores what lists show. Written with the state's
-/// head.
+/// The entry of a Terraform state under its name. It leads to the state's id, and stores what lists show.
+/// Written with the state's head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateEntry {
     pub id: StateId,
     /// The current version; 0 before the first.
     pub version: u64,
-    /// When that was written.
+    /// When the current version was written.
     pub last_write: Option<Timestamp>,
     pub serial: Option<u64>,
-    /// Resource instances; not known of an encrypted state.
+    /// Resource instances; `None` for an encrypted state.
     pub resource_count: Option<u64>,
     /// The text's length in bytes.
     pub bytes: u64,
-    /// Lists are filtered by them.
+    /// The labels that lists are filtered by.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
 }

@@ -4,8 +4,8 @@ use super::key::Key;
 use super::record::Record;
 use crate::domain::names::OrgName;
 
-/// The edges of an organization as a whole. Written with every edge that is added or deleted, so that no two changes
-/// happen at once.
+/// The dependencies of an organization as a whole. Written with every dependency that is added or deleted, so
+/// that of two concurrent changes one fails and is tried again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateGraph {
     pub edge_count: u64,

@@ -8,8 +8,8 @@ use crate::domain::names::{Login, StateAddress};
 use crate::domain::tfstate::{Labels, Policy};
 use crate::ports::{ItemKey, Timestamp};
 
-/// A Terraform state's head: the one item that changes whenever the state does. Written by every write, and by changes
-/// of its name, policy, labels and schemas.
+/// A Terraform state's head: the one item that changes with every change of the state. Written by every
+/// write, and by changes of its name, policy, labels and schemas.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateHead {
     pub address: StateAddress,
@@ -19,21 +19,21 @@ pub struct StateHead {
     pub version: u64,
     /// The current version's text; `None` before the first.
     pub current: Option<KeptState>,
-    /// When that was written.
+    /// When the current version was written.
     pub last_write: Option<Timestamp>,
-    /// The lock under which it was written, if it was under one.
+    /// The lock under which it was written, if any.
     pub under: Option<WrittenUnder>,
-    /// What its owner demands of writers.
+    /// The rules for writers.
     #[serde(default)]
     pub policy: Policy,
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// Whether its outputs have schemas: without, no write looks for them.
+    /// Whether its outputs have schemas. If not, writes do not read any.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_schemas: bool,
-    /// When it was deleted. Its name is free from then on.
+    /// When the state was deleted. Its name is free from then on.
     pub deleted: Option<Timestamp>,
-    /// Whether it is being erased: it cannot be undeleted any more.
+    /// Whether the state is being erased, so that it cannot be undeleted any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erasing: bool,
 }
@@ -56,12 +56,12 @@ impl StateHead {
     }
 }
 
-/// What was written under one lock, by which a delayed request is told from a new one.
+/// What was written under one lock. It distinguishes a delayed request from a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenUnder {
-    /// The lock's ID.
+    /// The ID of the lock.
     pub lock: String,
-    /// The hex SHA-256 of each text, the last at the end; at most as many as a run writes in an hour.
+    /// The hex SHA-256 of each text, newest last; at most as many as a run writes in an hour.
     pub texts: Vec<String>,
 }
 

@@ -7,12 +7,12 @@ use crate::domain::tfstate::LockInfo;
 use crate::domain::update::Requester;
 use crate::ports::Timestamp;
 
-/// The lock of a state. Written by lock, unlock, and an expired lock's next writer. The item stays after an unlock, by
-/// which a repeated unlock is told from a wrong one.
+/// The lock of a state. Written by lock, unlock, and the first writer after the lock expired. The item stays
+/// after an unlock, to distinguish a repeated unlock from a wrong one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateLock {
     pub holder: Option<StateHolder>,
-    /// The last few IDs that were unlocked or displaced, the last at the end.
+    /// The last few IDs that were unlocked or displaced, newest last.
     pub ended: Vec<String>,
 }
 
@@ -29,16 +29,17 @@ impl StateLock {
 /// The holder of a state's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateHolder {
-    /// What the client says of itself.
+    /// The lock info that the client sent.
     pub info: LockInfo,
-    /// Whose token the client showed.
+    /// The user and the token of the request.
     pub by: Requester,
-    /// When that user was created, since another may have the login later; `None` where an older program wrote the record.
+    /// When that user was created, since a later user may have the same login; `None` in records of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_made: Option<Timestamp>,
-    /// Since when, by the server's clock.
+    /// When the lock was taken, by the server's clock.
     pub since: Timestamp,
-    /// Whether a person took it by hand, to keep others out.
+    /// Whether a user locked the state by hand, to keep others out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
 }

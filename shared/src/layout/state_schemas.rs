@@ -9,10 +9,11 @@ use crate::domain::ids::StateId;
 use crate::domain::names::Login;
 use crate::ports::Timestamp;
 
-/// The schemas of a state's outputs. Written by users, and by writes that infer one. The head changes with it.
+/// The schemas of a state's outputs. Written by users, and by writes that infer a schema. The head changes
+/// with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateSchemas {
-    /// Whether an output that comes without one gets one that fits it.
+    /// Whether a schema is inferred for an output that has none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub infer: bool,
     /// By the names of outputs.
@@ -37,9 +38,9 @@ pub struct OutputSchema {
     /// The version that it was inferred from; `None` for one that a user wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inferred_from: Option<u64>,
-    /// Since when it holds.
+    /// When it was written.
     pub at: Timestamp,
-    /// Who wrote it, or the version that it was inferred from.
+    /// The user who wrote it, or who wrote the version that it was inferred from.
     pub by: Login,
 }
 

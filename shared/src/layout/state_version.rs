@@ -13,31 +13,31 @@ use crate::ports::{BlobKey, ItemKey, Timestamp};
 
 const PREFIX: &str = "V#";
 
-/// One version of a Terraform state. Written in the commit that makes it current; only how its outputs stand to their
-/// schemas changes later. The tail, or the blob, is the sealed index of its instances.
+/// A version of a Terraform state. Written in the commit that makes it current. Later, only the validity of
+/// its outputs changes. The tail, or the blob, is the encrypted index of its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateVersion {
     pub version: u64,
     pub at: Timestamp,
-    /// When the run began that wrote it, which is when it took the lock; `None` for a write without one, and for versions that
-    /// were written before this was stored.
+    /// When the run that wrote it began, which is when it took the lock. `None` for a write without a lock,
+    /// and for versions that were written before this field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Timestamp>,
     pub by: Requester,
     pub source: StateSource,
-    /// The lock that its writer held, if any.
+    /// The lock that the writer held, if any.
     pub lock: Option<LockOf>,
     pub kept: KeptState,
     /// The outputs, without their values.
     pub outputs: Vec<Output>,
-    /// Where its index is stored; `None` where there is none.
+    /// Where its index is stored; `None` if it has none.
     pub index: Option<Payload>,
-    /// What changed since the version before; `None` where that is not known.
+    /// The changes since the previous version; `None` if they are not known.
     pub changes: Option<Changes>,
-    /// The serial is not above that of the version before.
+    /// The serial is not higher than that of the previous version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serial_fell: bool,
-    /// The lineage is not that of the version before.
+    /// The lineage differs from that of the previous version.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lineage_changed: bool,
 }
@@ -63,21 +63,21 @@ impl StateVersion {
         parsed::<Self, _>(key, key.sort.strip_prefix(PREFIX).and_then(|number| number.parse().ok()))
     }
 
-    /// The blob of the sealed index of a write, where it is too long for an item.
+    /// The blob of the encrypted index of a write, if it is too long for an item.
     pub fn new_index_blob(state: StateId, write: Uuid) -> BlobKey {
         blob(format!("tf/{state}/{write}-index"))
     }
 }
 
-/// How a version of a state came to be.
+/// The origin of a version of a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StateSource {
     /// A client wrote it.
     Written,
-    /// This older version was made the next one.
+    /// A user restored this older version.
     Restored(u64),
-    /// This refused write was made the next version.
+    /// A user promoted this refused write.
     Promoted(String),
 }
 
@@ -85,11 +85,11 @@ pub enum StateSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockOf {
     pub id: String,
-    /// What its holder did, such as `OperationTypeApply`.
+    /// The operation of its holder, such as `OperationTypeApply`.
     pub operation: String,
-    /// Who the holder said to be.
+    /// The holder, as the client reported it.
     pub who: String,
-    /// The client's version.
+    /// The version of the client.
     pub version: String,
 }
 

@@ -6,18 +6,18 @@ use crate::domain::names::{Login, TokenName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
-/// An access token, or a client certificate in place of one. Written when the operator creates it. The token itself is
-/// not stored; its SHA-256 is the item's key.
+/// An access token, or a client certificate that serves as one. Written when the operator creates it. The
+/// token itself is not stored; its SHA-256 is in the item's key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Unique among its owner's tokens.
+    /// A name that is unique among the tokens of its owner.
     pub name: TokenName,
-    /// The owner.
+    /// The user that the token identifies.
     pub login: Login,
     pub created: Timestamp,
     pub expires: Option<Timestamp>,
-    /// The highest role that the token gives; `None` for its owner's. Since format 2: a program that knows no other
-    /// format would give it the owner's.
+    /// The highest role that the token allows; `None` for its owner's role. Since format 2: a program that
+    /// knows only format 1 would allow the owner's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may: Option<Role>,
 }
@@ -32,7 +32,7 @@ impl Record for Token {
 }
 
 impl Token {
-    /// By the hex SHA-256 of the token or of the certificate.
+    /// The key has the hex SHA-256 of the token or of the certificate.
     pub fn key(hash: &str) -> Key<Self> {
         Key::new(format!("TOKEN#{hash}"), META)
     }

@@ -7,13 +7,13 @@ use crate::domain::names::{Login, TokenName};
 
 const PREFIX: &str = "TOKEN#";
 
-/// The entry of a token in its owner's list. Written with the [`Token`]. The entry allows nothing, so an older program
-/// may list and delete a token that it does not accept.
+/// The entry of a token in its owner's list. Written with the [`Token`]. The entry allows nothing, so an
+/// older version may list and delete a token that it does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenEntry {
     /// The hex SHA-256 in the key of the token's item.
     pub hash: String,
-    /// The fingerprint of a client certificate: the hex SHA-256 of its DER form. `None` for a token that is a text.
+    /// The fingerprint of a client certificate: the hex SHA-256 of its DER form. `None` for an access token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
     pub token: Token,

@@ -4,11 +4,11 @@ use super::key::Key;
 use super::record::Record;
 use crate::ports::{ItemKey, Timestamp};
 
-/// Marks a store into which a copy was begun and not finished. Written by the copy before its first item, and deleted
-/// after its last.
+/// Marks a store with a copy that has begun and not finished. Written before the copy's first item, and
+/// deleted after its last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfinishedCopy {
-    /// Identifies the source: the id of the key that signs its update tokens.
+    /// The id of the key that signs the source's update tokens, which identifies the source.
     pub source: String,
     pub begun: Timestamp,
 }
@@ -23,9 +23,9 @@ impl UnfinishedCopy {
     }
 }
 
-/// Whether an item describes the store itself and not what is stored in it: such an item is not copied.
+/// Whether an item describes the store itself rather than its content. Such an item is not copied.
 pub fn describes_the_store(key: &ItemKey) -> bool {
-    // The first is how the embedded store recognizes its master key.
+    // With the first one, the embedded store recognizes its master key.
     key.partition == "FOLDER" || *key == *UnfinishedCopy::key()
 }
 

@@ -3,7 +3,7 @@ use super::record::Record;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
 
-/// The life of an update. Written by every step of it: begin, renew, seal, publish.
+/// The current status of an update. Written by every step: begin, renew, seal, publish.
 impl Record for Update {
     const NAME: &'static str = "update";
 }

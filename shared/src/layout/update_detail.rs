@@ -6,14 +6,14 @@ use super::key::Key;
 use super::record::Record;
 use crate::domain::ids::UpdateId;
 
-/// What the client sent when it began an update, to be shown in the history. Written once, with the update's record.
+/// What the client sent at the begin of an update, for the history. Written once, with the update's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateDetail {
-    /// Such as the title of the commit.
+    /// For example, the title of the commit.
     pub message: String,
     /// Git, CI, versions, flags.
     pub environment: BTreeMap<String, String>,
-    /// The configuration as on the wire: secrets are encrypted.
+    /// The configuration as the client sent it, with secrets encrypted.
     pub config: BTreeMap<String, ConfigValue>,
 }
 
@@ -27,12 +27,12 @@ impl UpdateDetail {
     }
 }
 
-/// A configuration value on the wire and at rest.
+/// A configuration value, as sent and as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigValue {
     /// Text, ciphertext, or JSON text.
     pub string: String,
-    /// Whether it is, or holds, a secret.
+    /// Whether it is a secret or contains one.
     pub secret: bool,
     /// Whether it is JSON text.
     #[serde(default)]

@@ -6,10 +6,10 @@ use super::key::Key;
 use super::record::Record;
 use crate::domain::ids::UpdateId;
 
-/// The totals of an update. Written with the batch of events in which its engine sends them.
+/// The totals of an update. Written with the batch of events in which the engine sends them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateSummary {
-    /// Operation to count.
+    /// The number of resources for each operation.
     pub resource_changes: BTreeMap<String, u64>,
 }
 

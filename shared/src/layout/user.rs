@@ -8,16 +8,16 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
-/// A user. Written by the commands that manage users and members. The organizations are stored here too, so that one
-/// read shows what a caller may see and do. Format 1 had no roles: a program that knows no other format would let the
-/// user do everything.
+/// A user. Written by the commands that manage users and members. Memberships are stored here too, so that
+/// one read returns all that a caller may see and do. Format 1 had no roles: a program that knows only format
+/// 1 would let the user do everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub login: Login,
     pub created: Timestamp,
-    /// The organizations of this user, the default one first.
+    /// The user's organizations, the default one first.
     pub orgs: Vec<OrgName>,
-    /// The roles in organizations where it is not `member`.
+    /// The roles in the organizations where the role is not `member`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<OrgName, Role>,
 }
@@ -36,12 +36,12 @@ impl User {
         Key::new(format!("USER#{login}"), META)
     }
 
-    /// The role in an organization; `None` where the user is not a member.
+    /// The role in an organization; `None` if the user is not a member.
     pub fn role_in(&self, org: &OrgName) -> Option<Role> {
         self.orgs.contains(org).then(|| self.roles.get(org).copied().unwrap_or(Role::Member))
     }
 
-    /// This user as a member with this role, whether it was one before or not.
+    /// The user as a member with this role: a new member, or one with another role so far.
     #[must_use]
     pub fn as_member(mut self, org: &OrgName, role: Role) -> Self {
         if !self.orgs.contains(org) {
@@ -54,7 +54,7 @@ impl User {
         self
     }
 
-    /// This user after leaving the organization.
+    /// The user without this membership.
     #[must_use]
     pub fn without(mut self, org: &OrgName) -> Self {
         self.orgs.retain(|other| other != org);

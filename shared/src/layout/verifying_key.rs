@@ -6,12 +6,12 @@ use crate::ports::Timestamp;
 
 const KEYRING: &str = "KEYRING";
 
-/// The public half of a key that signs update tokens, or did; the tail is its 32 bytes. Written with the
-/// [`super::Signer`], and once more when another key replaces it.
+/// The public half of a key that signs update tokens, or did. The tail is its 32 bytes. Written with the
+/// [`super::Signer`], and again when another key replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyingKeyRecord {
     pub created: Timestamp,
-    /// When another key took its place; `None` for the one that signs.
+    /// When another key replaced it; `None` for the key that signs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<Timestamp>,
 }

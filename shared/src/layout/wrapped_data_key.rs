@@ -6,13 +6,13 @@ use crate::domain::ids::{EnvironmentId, KeyOwner, StackId, StateId};
 use crate::ports::{ItemKey, Timestamp};
 
 const PARTITION: &str = "KEY#";
-/// Precedes the ids of states in the partitions of data keys.
+/// Precedes the id of a state in the partition of its data keys.
 const STATE: &str = "tf.";
-/// Precedes the ids of environments there.
+/// Precedes the id of an environment in the partition of its data keys.
 const ENVIRONMENT: &str = "env.";
 
-/// A wrapped data key of a stack, a state or an environment; the tail is the wrapped key. Written when its owner is
-/// created, and by a rotation of the master key.
+/// A wrapped data key of a stack, a state or an environment. The tail is the wrapped key. Written when its
+/// owner is created, and by a rotation of the master key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrappedDataKey {
     pub created: Timestamp,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_of_one_id_have_keys_of_their_own() {
+    fn owners_of_different_kinds_with_one_id_have_separate_keys() {
         let id = Uuid::from_u128(1);
         let owners = [
             KeyOwner::Stack(StackId::new(id)),
