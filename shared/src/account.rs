@@ -37,8 +37,8 @@ pub struct Full;
 /// The account.
 ///
 /// An owner holds at most as much as is still free: a single owner half of the account, each of two owners a
-/// third. So one owner never blocks another's small requests. One request at a time, the one with the turn, may
-/// hold more: up to seven eighths of the account, and it counts as no more than that.
+/// third. So one owner never blocks another's small requests. One request at a time, the one with the turn,
+/// may hold more, up to seven eighths of the account, and never counts as more than that.
 #[derive(Clone)]
 pub struct ByteAccount(Arc<Shared>);
 
@@ -70,7 +70,7 @@ impl ByteAccount {
         Reservation(Inner::new(Arc::new(request)))
     }
 
-    /// Bytes that are reserved now.
+    /// The reserved bytes.
     pub fn used(&self) -> usize {
         self.0.books().used()
     }
@@ -99,7 +99,7 @@ impl Shared {
     }
 }
 
-/// A request, with all of its parts.
+/// A request with all its parts.
 struct Request {
     shared: Arc<Shared>,
     owner: u64,
@@ -324,7 +324,7 @@ impl Drop for Portion {
     }
 }
 
-/// A place in the queue.
+/// A position in the queue.
 struct InLine<'a> {
     request: &'a Request,
     id: u64,

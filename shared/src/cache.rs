@@ -1,4 +1,5 @@
-//! The caches of a process. Any entry may be dropped at any time: a cache saves calls and decides nothing.
+//! The caches of a process. Any entry may be dropped at any time: a cache saves calls and never decides
+//! anything.
 
 mod passwords;
 
@@ -16,17 +17,19 @@ use crate::domain::saves::Saved;
 use crate::layout::{Token, User};
 use crate::ports::{DataKey, Timestamp};
 
-/// Names, tokens and memberships are believed for so long without asking again, so a revocation takes as long.
+/// The time for which names, tokens and memberships are used from the cache. A revocation takes effect after
+/// at most this time.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
-/// An unwrapped data key is kept for so long.
+/// The time for which an unwrapped data key is kept.
 pub const DATA_KEY_REMEMBERED_FOR: Duration = Duration::from_secs(300);
 
-/// A remembered tail of a log older than this is checked beside the append that relies on it.
+/// The time for which a cached tail of a log is trusted. An older one is checked while the append that relies
+/// on it runs.
 pub const TAIL_REMEMBERED_FOR: Duration = Duration::from_secs(1);
 
-/// So many bytes of texts that running updates saved last are remembered, so that a delta need not read the log: those of
-/// a dozen updates of large stacks. A longer one is read from the log for each delta.
+/// Bytes of the last saved texts of running updates, for a dozen updates of large stacks. Deltas to a cached
+/// text need not read the log; deltas to a longer text read it each time.
 const TEXTS_BYTES_MAX: usize = 128 << 20;
 
 /// The caches of a process.
@@ -34,13 +37,13 @@ const TEXTS_BYTES_MAX: usize = 128 << 20;
 pub(crate) struct Memory {
     /// Access tokens by hash, with their owners; client certificates and passwords too.
     pub(crate) callers: Remembered<String, (Token, User)>,
-    /// How passwords are looked at.
+    /// Limits on password checks.
     pub(crate) passwords: Passwords,
-    /// Stack names. The head names its stack, and is compared.
+    /// Stack ids by name. The head stores its own name, and readers compare it.
     pub(crate) names: Remembered<StackAddress, StackId>,
-    /// Names of Terraform states, in the same way.
+    /// State ids by name, in the same way.
     pub(crate) state_names: Remembered<StateAddress, StateId>,
-    /// Tails of logs: the number of the last slot.
+    /// The number of the last slot of each log.
     pub(crate) tails: Remembered<UpdateId, u64>,
     /// The texts that running updates saved last.
     pub(crate) texts: Texts,
@@ -48,23 +51,23 @@ pub(crate) struct Memory {
     pub(crate) data_keys: Remembered<(KeyOwner, u32), DataKey>,
     /// The newest data key number of an owner.
     pub(crate) newest_keys: Remembered<KeyOwner, u32>,
-    /// Public halves of signing keys, and when another key took their place.
+    /// The public half of each signing key, and when another key replaced it.
     pub(crate) verifying_keys: Remembered<String, ([u8; 32], Option<Timestamp>)>,
-    /// The update tokens that were shown last, each with what it says: their signatures were good.
+    /// The last update token of each update and its claims, whose signature was valid.
     pub(crate) claims: Remembered<UpdateId, (String, Claims)>,
     /// The signing key.
     pub(crate) signer: Remembered<(), (String, DataKey)>,
-    /// Hosts under which it was asked for a stack whose state names another one: the log says so once.
+    /// Hosts in requests for a stack whose state names another host: the log reports each once.
     pub(crate) strange_hosts: Remembered<String, ()>,
-    /// Updates that this process publishes right now: whoever else wants to waits for it.
+    /// Updates that this process is publishing. Other callers wait for the lock.
     pub(crate) publishing: Mutex<HashMap<UpdateId, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// A bounded map from keys to values with the time at which they were learned.
+/// A bounded map of values with the times at which they were stored.
 pub(crate) struct Remembered<K, V>(Mutex<Generations<K, V>>);
 
-/// What was learned or asked for lately, and what was before that. An entry that is used moves to the first; when that is full, it
-/// takes the place of the other one. So what is forgotten was not used for as many others as there may be.
+/// Recently used entries, and older ones. An entry that is used moves to the new ones. When those are full,
+/// they replace the old ones. So a dropped entry was not used while at least a full generation of others was.
 struct Generations<K, V> {
     new: HashMap<K, (Timestamp, V)>,
     old: HashMap<K, (Timestamp, V)>,
@@ -76,13 +79,13 @@ impl<K, V> Default for Remembered<K, V> {
     }
 }
 
-/// Entries of a generation. A process that serves more at a time learns again what it forgot.
+/// Entries of a generation. A process that needs more at a time reads dropped entries again.
 const GENERATION_MAX: usize = 2_000;
 
 impl<K: Eq + Hash, V> Generations<K, V> {
     fn put(&mut self, key: K, entry: (Timestamp, V)) {
         if self.new.len() >= GENERATION_MAX && !self.new.contains_key(&key) {
-            // The room of the older ones goes with them.
+            // Frees the memory of the old ones too.
             self.old = std::mem::take(&mut self.new);
         }
         self.old.remove(&key);
@@ -91,7 +94,7 @@ impl<K: Eq + Hash, V> Generations<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
-    /// What is remembered, if it was learned within the last `within`.
+    /// The cached value, if it was stored within the last `within`.
     pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q, now: Timestamp, within: Duration) -> Option<V>
     where
         K: Borrow<Q>,
@@ -101,7 +104,7 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
             map.put(key, entry);
         }
         let (learned, value) = map.new.get(key)?;
-        // A clock that jumped back makes an entry look as if it came from the future: it is not believed.
+        // If the clock jumped back, an entry seems to come from the future and is not used.
         (*learned <= now && now.since(*learned) <= within).then(|| value.clone())
     }
 
@@ -117,7 +120,7 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
 }
 
 impl Memory {
-    /// Forgets what only an update that runs is asked for.
+    /// Forgets what is only needed while the update runs.
     pub(crate) fn forget_update(&self, id: UpdateId) {
         self.tails.forget(&id);
         self.claims.forget(&id);
@@ -125,7 +128,7 @@ impl Memory {
     }
 }
 
-/// The last text of a log, and the number of the slot up to which that is so.
+/// The last text of a log, and the number of the slot up to which it is the last.
 #[derive(Debug, Clone)]
 pub(crate) struct LastText {
     pub(crate) slot: u64,
@@ -134,17 +137,17 @@ pub(crate) struct LastText {
 
 impl LastText {
     fn bytes(&self) -> usize {
-        // An entry costs something even without a text, so that their number is bounded too.
+        // An entry without a text costs memory too, which bounds the number of entries.
         4096 + self.saved.as_ref().map_or(0, |saved| saved.text.len())
     }
 }
 
-/// The last texts of logs, those that were used longest ago forgotten first.
+/// The last texts of logs. The least recently used are dropped first.
 #[derive(Default)]
 pub(crate) struct Texts(Mutex<VecDeque<(UpdateId, LastText)>>);
 
 impl Texts {
-    /// Takes out what is remembered of a log: whoever appends puts back what it is after that.
+    /// Takes the entry of a log out. The caller appends to the log, and puts the new last text back.
     pub(crate) fn take(&self, id: UpdateId) -> Option<LastText> {
         let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let index = texts.iter().position(|(known, _)| *known == id)?;
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_longest_ago_is_forgotten_first() {
+    fn the_least_recently_used_entry_is_dropped_first() {
         let (remembered, now) = (Remembered::<u64, u64>::default(), Timestamp::from_seconds(1));
         let get = |key: u64| remembered.get(&key, now, Duration::MAX);
         remembered.put(0, now, 0);
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_bounded_by_their_bytes_and_the_oldest_goes_first() {
+    fn texts_are_limited_by_bytes_and_the_oldest_is_dropped_first() {
         let texts = Texts::default();
         let third = TEXTS_BYTES_MAX / 3 - 4096;
         for number in 1..=4 {

@@ -8,35 +8,35 @@ use crate::domain::update::Update;
 use crate::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
 use crate::settings::{Rights, Settings};
 
-/// What every use case works with.
+/// The ports and settings of a process, for every use case.
 pub struct Context {
-    /// Small items.
+    /// Stores small items.
     pub ledger: Arc<dyn Ledger>,
-    /// Bytes.
+    /// Stores long texts.
     pub blobs: Arc<dyn Blobs>,
-    /// Data keys.
+    /// Creates and unwraps data keys.
     pub keys: Arc<dyn Keys>,
-    /// Time.
+    /// The clock and its timers.
     pub clock: Arc<dyn Clock>,
-    /// Randomness.
+    /// Generates ids and random bytes.
     pub ids: Arc<dyn Ids>,
-    /// Names this process where it publishes. A process that takes the place of one that is surely dead (the one
-    /// server on a data folder) has the same name, so it need not wait for it.
+    /// This process's name while it publishes. A process that replaces a dead one (the only server on a data
+    /// folder) uses the same name, so it need not wait for that one.
     pub publisher: String,
-    /// The operator's settings.
+    /// What the operator chose.
     pub settings: Settings,
     /// What this process may do.
     pub rights: Rights,
-    /// Hears of each update that ends though no one asks for it. Set where an audit log is kept.
+    /// Called for each update that ends because its lease expired. Set if there is an audit log.
     pub(crate) on_lapse: OnceLock<OnLapse>,
     pub(crate) memory: Memory,
 }
 
-/// Hears of an update whose lease was over.
+/// A callback for an update whose lease has expired.
 pub(crate) type OnLapse = Box<dyn Fn(UpdateId, &Update) + Send + Sync>;
 
 impl Context {
-    /// A context over these ports, with the default settings and all rights.
+    /// A context with these ports, the default settings and all rights.
     pub fn new(
         ledger: Arc<dyn Ledger>,
         blobs: Arc<dyn Blobs>,
@@ -59,7 +59,7 @@ impl Context {
         }
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -1,14 +1,14 @@
-//! The one crate behind every Statewright function and the single binary.
+//! The crate behind every Statewright function and the single binary.
 //!
 //! In reading order:
 //!
-//! * [`domain`] names things and makes decisions, purely: names, updates, deployments.
-//! * [`journal`] replays the engine's steps onto the deployment before it, purely.
+//! * [`domain`] has names and decisions, as pure code: names, updates, deployments.
+//! * [`journal`] applies the engine's journal entries to the previous deployment, as pure code.
 //! * [`ports`] are the interfaces to the outside world; [`adapters`] implement them.
 //! * [`layout`] defines the keys and records of the ledger and the blobs.
 //! * [`services`] are the use cases. Each gets a [`context::Context`].
-//! * [`wire`] has the shapes that clients send; [`api`] is the route table and the handlers.
-//! * [`limits`] are the limits on input; [`account`] limits memory.
+//! * [`wire`] has the shapes that clients send and read; [`api`] is the route table and the handlers.
+//! * [`limits`] bounds input; [`account`] bounds memory.
 
 pub mod account;
 pub mod adapters;

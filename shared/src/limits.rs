@@ -1,9 +1,9 @@
-//! Every limit on input, with its unit and its reason.
+//! The limits on input, with the unit and the reason of each.
 
 use std::time::Duration;
 
-/// The body of a small request: tags, a new name, an instant. Bytes, inflated or not, as everywhere here. 200
-/// tags of the longest names and values are 60 KB.
+/// The body of a small request, such as tags, a new name, or a time. In bytes, as sent and inflated, like all
+/// limits here. 200 tags of the longest names and values are 60 KB.
 pub const SMALL_BYTES_MAX: usize = 1 << 20;
 
 /// The body that creates an update, with the stack's configuration and the environment: of these,
@@ -27,8 +27,8 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 /// A whole deployment, inflated.
 pub const DEPLOYMENT_BYTES_MAX: usize = 512 << 20;
 
-/// A Terraform state that is read to its end. The operator sets the accepted size; a longer state is read all
-/// the same, since a client whose upload breaks off tries it twice more.
+/// A Terraform state, read to its end. The operator sets the accepted size, but a longer state is read too:
+/// if its upload breaks off, a client sends it twice more.
 pub const STATE_BYTES_MAX: usize = 512 << 20;
 
 /// The text of an environment.
@@ -37,51 +37,53 @@ pub const ENVIRONMENT_BYTES_MAX: usize = 256 << 10;
 /// The body of a lock or an unlock.
 pub const LOCK_BYTES_MAX: usize = 64 << 10;
 
-/// A base deployment with a longer gzip is left out of the answer to a begin; the client then exports it.
+/// The gzip of a base deployment in the answer to a begin. A longer one is left out, and the client exports
+/// it.
 pub const BEGIN_DEPLOYMENT_BYTES_MAX: u64 = 256 << 10;
 
 /// Values in one batch of secrets.
 pub const SECRETS_PER_BATCH_MAX: usize = 1_000;
 
-/// The data of an update's creation that its history entry shows: the message, the environment and the
-/// configuration, in stored bytes. All of it is in the version that the update makes, with more, and that has
-/// to fit into an item of the ledger, which takes 400 KB.
+/// What the history shows of an update's creation: message, environment and configuration, in stored bytes.
+/// The version that the update publishes contains all of it and more, in one item of the ledger, which holds
+/// 400 KB.
 pub const UPDATE_DETAIL_BYTES_MAX: usize = 256 << 10;
 
 /// The totals of an update, in stored bytes. The engine knows some ten kinds of operation.
 pub const SUMMARY_BYTES_MAX: usize = 16 << 10;
 
-/// The skipped journal entries that a version names; the others are counted.
+/// Skipped journal entries that a version lists. The others are only counted.
 pub const SKIPPED_NAMED_MAX: usize = 100;
 
-/// The time in which a client has to send [`BODY_PROGRESS_BYTES_MIN`] of a body.
+/// The time in which a client has to send [`BODY_PROGRESS_BYTES_MIN`] bytes of a body.
 pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// See [`BODY_PAUSE_MAX`]. In bytes as sent.
+/// Bytes, as sent, that a client has to send within [`BODY_PAUSE_MAX`].
 pub const BODY_PROGRESS_BYTES_MIN: usize = 64 << 10;
 
 /// The time for a body while other requests wait for memory that only the end of its request releases.
 pub const BODY_TURN_MAX: Duration = Duration::from_secs(5);
 
-/// The time for a whole body: 20 MiB, a very large state as it is sent, take that long at some 300 kbit/s.
+/// The time for a whole body. A very large state, 20 MiB as sent, takes this long at some 300 kbit/s.
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// Concurrent requests of one token, unless the operator sets another limit. The CLI has some two for each
-/// resource that it works on, `--parallel` of them, and one more for the journal and one for events.
+/// Concurrent requests of one token, unless the operator sets another limit. The CLI has about two for each
+/// resource that it works on, of which there are `--parallel`, and one each for the journal and for events.
 pub const REQUESTS_PER_TOKEN_MAX: usize = 256;
 
-/// Bytes that all requests hold at once, unless the operator sets another limit: what clients sent, what was
-/// fetched, what is made of both, and answers that are not sent yet. See [`account`](crate::account).
+/// Bytes that all requests hold at the same time, unless the operator sets another limit: what clients sent,
+/// what was fetched, what is made of both, and answers that are not sent yet. See
+/// [`account`](crate::account).
 pub const MEMORY_BYTES_MAX: usize = 1 << 30;
 
-/// The body of a request to a function, and of its answer, through an HTTP API or a function URL, in bytes as
-/// sent. An event has at most 6 MB, and base64 makes a binary body a third longer in it; the rest is for
-/// headers. Source: AWS Lambda quotas, invocation payload (synchronous).
+/// The body of a request to a function or of its answer, through an HTTP API or a function URL, in bytes as
+/// sent. An event has at most 6 MB, of which base64 costs a binary body a third; the rest is for headers.
+/// Source: AWS Lambda quotas, invocation payload (synchronous).
 pub const FUNCTION_BYTES_MAX: usize = 4 << 20;
 
 /// The same behind a load balancer, whose events have at most 1 MB. Source: Elastic Load Balancing, Lambda
 /// functions as targets, limits.
 pub const BALANCER_BYTES_MAX: usize = 700 << 10;
 
-/// The lifetime of a URL that leads to a stored state: a client follows it at once.
+/// The lifetime of a URL to a stored state. Clients follow it at once.
 pub const SIGNED_URL_VALID: Duration = Duration::from_secs(60);

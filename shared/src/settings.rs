@@ -3,46 +3,48 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// What the operator chose.
+/// The operator's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Clients without a journal are offered to send deltas between texts of at least so many bytes; `None` for no
-    /// offer. See decision 4.
+    /// The length of texts, in bytes, from which clients without a journal are offered to send deltas; `None`
+    /// for no offer. See decision 4.
     pub delta_cutoff_bytes: Option<u64>,
-    /// What is kept, and for how long.
+    /// How long the server keeps old data.
     pub retention: Retention,
-    /// How long Terraform states may be.
+    /// The length of Terraform states.
     pub states: StateLimits,
 }
 
 impl Settings {
-    /// What holds where the operator chose nothing.
+    /// The default settings.
     pub const DEFAULT: Self =
         Self { delta_cutoff_bytes: None, retention: Retention::DEFAULT, states: StateLimits::SERVER };
 }
 
-/// How long a Terraform state may be, in bytes as its client sends it.
+/// Limits on the length of a Terraform state, in bytes as its client sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateLimits {
-    /// A longer one is refused. That is after the infrastructure has changed, so this is high.
+    /// A longer write is refused. The infrastructure has already changed by then, so this is high.
     pub bytes_max: usize,
-    /// Whoever writes one as long as this is warned.
+    /// The length from which a write is answered with a warning.
     pub warn_from: usize,
-    /// A state whose last version is as long as this cannot be locked: whoever would write the next one learns before the
-    /// infrastructure changes that there is no way for it. `None` where nothing but `bytes_max` is in the way.
+    /// The length of the current version from which the state cannot be locked. The client of the next run
+    /// then fails before the infrastructure changes, and not when its write is refused. `None` if only
+    /// `bytes_max` limits writes.
     pub no_lock_from: Option<usize>,
 }
 
 impl StateLimits {
-    /// Where requests may be as long as they are.
+    /// The limits without a gateway.
     pub const SERVER: Self = Self { bytes_max: 256 << 20, warn_from: 10 << 20, no_lock_from: None };
 
-    /// Where a gateway takes no longer requests than this: a warning from half of it, and no locks from nine tenths.
+    /// The limits behind a gateway that allows requests of this length: a warning from half of it, and no
+    /// locks from nine tenths.
     pub const fn of_gateway(bytes_max: usize) -> Self {
         Self { bytes_max, warn_from: bytes_max / 2, no_lock_from: Some(bytes_max / 10 * 9) }
     }
 
-    /// These, where a gateway takes no longer requests than that.
+    /// The lower of these limits and those of a gateway that allows requests of this length.
     #[must_use]
     pub fn behind_gateway(self, bytes_max: usize) -> Self {
         let gateway = Self::of_gateway(bytes_max);
@@ -60,25 +62,25 @@ impl Default for Settings {
     }
 }
 
-/// What is kept, and for how long. The sweeper judges each thing when it is due, with the settings of that day.
+/// How long the server keeps old data. The sweep applies the settings at the time when an item is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// The newest versions of a stack that are kept; `None` for all.
+    /// Newest versions of a stack that are kept; `None` for all.
     pub versions: Option<NonZeroU64>,
-    /// An update's log is kept for so long after its end.
+    /// The time that an update's log is kept after the update ended.
     pub logs: Duration,
-    /// An update's events are kept for so long after its end.
+    /// The time that an update's events are kept after the update ended.
     pub events: Duration,
-    /// A removed stack can be brought back for so long, and so can a removed state.
+    /// The time in which a deleted stack, state or environment can be undeleted.
     pub removed_stacks: Duration,
-    /// The newest versions of a Terraform state that are kept; `None` for all.
+    /// Newest versions of a Terraform state that are kept; `None` for all.
     pub state_versions: Option<NonZeroU64>,
-    /// A write of a Terraform state that was refused is kept for so long.
+    /// The time that a refused write of a Terraform state is kept.
     pub rejected_states: Duration,
 }
 
 impl Retention {
-    /// What is kept where the operator chose nothing.
+    /// The default retention.
     pub const DEFAULT: Self = Self {
         versions: None,
         logs: Duration::from_secs(90 * DAY_SECONDS),
@@ -91,19 +93,20 @@ impl Retention {
 
 const DAY_SECONDS: u64 = 24 * 3600;
 
-/// What this process may do beside reading and writing the ledger. A server may do all of it; a function no more than its role.
+/// What this process may do in addition to reading and writing the ledger. A server may do everything, a
+/// function only what its role allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// It may publish an update that is over. Where it may not, it shows a stack as its log stands, and leaves the rest to who
-    /// may.
+    /// Publish an update that is over. Without this right, the process shows a stack as its log stands, and
+    /// leaves publishing to other processes.
     pub publish: bool,
-    /// It has blobs to write.
+    /// Write blobs.
     pub blobs: bool,
-    /// It has keys to open.
+    /// Unwrap data keys.
     pub keys: bool,
 }
 
 impl Rights {
-    /// Those of a server.
+    /// The rights of a server.
     pub const ALL: Self = Self { publish: true, blobs: true, keys: true };
 }

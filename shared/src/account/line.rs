@@ -1,4 +1,4 @@
-//! Tracks who holds how much of the account, who waits for more, and who is next.
+//! Tracks the bytes that each owner holds, and the queue of requests that wait for more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const SMALL: usize = 16 << 20;
 /// requests use all of it can still renew a lease. The number of concurrent requests of a token is limited.
 const TINY: usize = 64 << 10;
 
-/// What is held and waited for. All of it changes under one lock.
+/// What is held and waited for. One lock protects all of it.
 pub(super) struct Books {
     bytes_max: usize,
     used: usize,
@@ -36,7 +36,7 @@ struct Owned {
     answers: usize,
 }
 
-/// A place in the queue.
+/// A position in the queue.
 pub(super) struct Waiting {
     id: u64,
     bytes: usize,
@@ -147,7 +147,7 @@ impl Books {
         self.turn == Some(request)
     }
 
-    /// Whether it had the turn.
+    /// Ends the turn; false if the request did not have it.
     pub(super) fn end_turn(&mut self, request: u64) -> bool {
         let had = self.has_turn(request);
         if had {
@@ -237,8 +237,8 @@ impl Books {
         true
     }
 
-    /// The newest queued request to refuse, if those in the queue leave too few bytes for the request with the
-    /// turn to end.
+    /// The newest queued request, if the queue leaves too few bytes for the request with the turn to end:
+    /// that one is refused.
     fn in_the_way(&self) -> Option<usize> {
         let first = self.waiting.iter().find(|it| self.has_turn(it.request()))?;
         let needed = first.part.request.held() + self.counted(&first.part, first.bytes);

@@ -59,7 +59,7 @@ async fn an_oversized_request_waits_and_is_not_overtaken() {
 }
 
 #[tokio::test]
-async fn who_waits_too_long_is_refused_and_leaves_nothing() {
+async fn a_request_that_waits_too_long_is_refused_and_holds_nothing() {
     let (account, clock) = account(MIB);
     let (one, two) = (account.open(&"a"), account.open(&"a"));
     one.take(MIB / 2).await.unwrap();
@@ -74,7 +74,7 @@ async fn who_waits_too_long_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_twenty_seconds_in_all() {
+async fn a_request_waits_for_twenty_seconds_in_total() {
     let (account, clock) = account(MIB);
     let wait = |seconds| Duration::from_secs(seconds);
     let two = account.open(&"a");
@@ -119,7 +119,7 @@ async fn run(account: &ByteAccount, owners: &[&'static str], parts: &[usize]) ->
 }
 
 #[tokio::test]
-async fn requests_that_hold_and_need_more_end_one_after_the_other() {
+async fn requests_that_hold_and_need_more_end_one_by_one() {
     for owners in [vec!["a"; 24], ["a", "b", "c"].repeat(8)] {
         for parts in [&[MIB, 2 * MIB][..], &[2 * MIB, 2 * MIB, MIB], &[MIB; 5], &[10, 20 * MIB]] {
             let (account, _) = account(40 * MIB);
@@ -130,7 +130,7 @@ async fn requests_that_hold_and_need_more_end_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn the_newest_goes_where_those_that_wait_leave_no_way_out() {
+async fn the_newest_request_that_blocks_the_turn_is_refused() {
     let (account, _) = account(80 * MIB);
     let [one, two, three] = ["a", "b", "c"].map(|owner| account.open(&owner));
     for request in [&one, &two, &three] {
@@ -148,7 +148,7 @@ async fn the_newest_goes_where_those_that_wait_leave_no_way_out() {
 }
 
 #[tokio::test]
-async fn the_turn_goes_around_among_owners() {
+async fn owners_take_turns() {
     let (account, _) = account(80 * MIB);
     let (mut all, mut waits) = (Vec::new(), Vec::new());
     for owner in ["a", "a", "a", "b"] {
@@ -198,7 +198,7 @@ async fn slowly_read_answers_do_not_fill_the_account_by_turns() {
 }
 
 #[test]
-fn tiny_requests_of_an_owner_go_on_whatever_its_large_ones_hold() {
+fn tiny_requests_continue_while_large_ones_hold_the_share() {
     let (account, _) = account(64 * MIB);
     let large = account.open(&"a");
     assert!(taken(&large, 10) && taken(&large, 50 * MIB), "with the turn");
@@ -211,7 +211,7 @@ fn tiny_requests_of_an_owner_go_on_whatever_its_large_ones_hold() {
 }
 
 #[tokio::test]
-async fn what_is_taken_ahead_is_taken_once() {
+async fn bytes_reserved_ahead_are_counted_once() {
     let (account, _) = account(80 * MIB);
     let request = account.open(&"a");
     request.take_ahead(3 * MIB).await.unwrap();
@@ -222,7 +222,7 @@ async fn what_is_taken_ahead_is_taken_once() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_away_lets_the_next_go_on() {
+async fn a_turn_that_is_given_up_goes_to_the_next_request() {
     let (account, _) = account(80 * MIB);
     let (one, two) = (account.open(&"a"), account.open(&"a"));
     for request in [&one, &two] {
@@ -237,7 +237,7 @@ async fn a_turn_that_is_given_away_lets_the_next_go_on() {
 }
 
 #[tokio::test]
-async fn work_that_goes_on_keeps_its_bytes() {
+async fn work_that_continues_keeps_its_bytes() {
     let (account, _) = account(10 * MIB);
     let request = account.open(&"a");
     let job = request.during(async {
@@ -252,7 +252,7 @@ async fn work_that_goes_on_keeps_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_part_gives_its_bytes_back_before_the_whole() {
+async fn a_part_releases_its_bytes_before_the_whole() {
     let (account, _) = account(10 * MIB);
     let request = account.open(&"a");
     request

@@ -157,7 +157,7 @@ mod tests {
     use crate::services::store::compression::gunzip;
 
     #[test]
-    fn an_object_ends_with_the_text_that_is_stored() {
+    fn the_stored_text_is_the_last_member_of_the_object() {
         let heads = [json!({}), json!({ "a": {} }), json!({ "a": [{ "b": "}" }], "c": { "d": { "e": 1 } } })];
         for head in heads {
             let with_tail = || JsonWithTail::new(&head, "tail").unwrap();

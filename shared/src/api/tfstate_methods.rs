@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_method_is_read_as_the_one_of_the_table() {
+    fn each_method_is_rewritten_to_the_one_of_the_table() {
         for (method, path, expected) in [
             ("GET", "/tfstate/acme/net/", "GET /tfstate/acme/net"),
             ("HEAD", "/tfstate/acme/net/prod", "HEAD /tfstate/acme/net/prod"),

@@ -1,4 +1,4 @@
-//! The limits on trying passwords.
+//! Limits on password checks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,21 +9,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::domain::names::Login;
 use crate::ports::{Ids, Timestamp};
 
-/// Passwords that are looked at at once. Each takes 19 MiB, and a processor for some 20 ms.
+/// Passwords that are checked at once. A check takes 19 MiB, and a processor for some 20 ms.
 const PASSWORDS_AT_ONCE_MAX: usize = 2;
 
-/// What bounds how passwords are tried.
+/// Limits the rate of password checks.
 pub(crate) struct Passwords {
-    /// What hashes of right ones are made with, so that they tell nothing to whoever sees them.
+    /// The key of the cache's hashes of correct passwords, so that they reveal nothing.
     key: OnceLock<[u8; 32]>,
     slots: Arc<Semaphore>,
-    /// The memory of each slot, while nobody uses it. Made once, when it is first needed, and kept: to make and to free it each time
-    /// leaves an allocator with many times as much.
+    /// The memory of each slot that is not in use. It is allocated at the first use and kept, since an
+    /// allocator would keep a multiple of it if each check allocated and freed it.
     memory: Arc<Mutex<Vec<Vec<Block>>>>,
     failures: Mutex<HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>>,
 }
 
-/// A turn to look at a password, with the memory for it.
+/// The permit for a password check, with the memory for it.
 pub(crate) struct PasswordSlot {
     memory: Vec<Block>,
     back: Arc<Mutex<Vec<Vec<Block>>>>,
@@ -31,7 +31,7 @@ pub(crate) struct PasswordSlot {
 }
 
 impl PasswordSlot {
-    /// Its memory.
+    /// The memory for Argon2.
     pub(crate) fn memory(&mut self) -> &mut Vec<Block> {
         &mut self.memory
     }
@@ -44,12 +44,12 @@ impl Drop for PasswordSlot {
     }
 }
 
-/// Wrong passwords for one user.
+/// The wrong passwords for one user.
 #[derive(Debug)]
 pub(crate) struct Failures {
-    /// How many there were since a right one.
+    /// Wrong passwords since the last correct one.
     pub(crate) in_a_row: u32,
-    /// None is looked at before.
+    /// The time before which no password is checked.
     pub(crate) refused_until: Timestamp,
 }
 
@@ -67,7 +67,7 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// The key of this process.
+    /// This process's key for hashes in the cache.
     pub(crate) fn key(&self, ids: &dyn Ids) -> &[u8; 32] {
         self.key.get_or_init(|| {
             let mut key = [0; 32];
@@ -76,15 +76,16 @@ impl Passwords {
         })
     }
 
-    /// A turn to look at a password.
+    /// Waits for a permit to check a password.
     pub(crate) async fn slot(&self) -> PasswordSlot {
-        // Nobody closes it.
+        // No code closes the semaphore.
         let permit = Arc::clone(&self.slots).acquire_owned().await.ok();
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         PasswordSlot { memory, back: Arc::clone(&self.memory), _permit: permit }
     }
 
-    /// The failures of a login, whether there is such a user or not. Whoever holds the lock is the only one to try.
+    /// The failures of a login, whether there is such a user or not. Only the holder of the lock may check a
+    /// password.
     pub(crate) fn failures(&self, login: &Login) -> Arc<tokio::sync::Mutex<Failures>> {
         let mut map = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if map.len() >= FAILURES_MAX && !map.contains_key(login) {
@@ -94,8 +95,9 @@ impl Passwords {
     }
 }
 
-/// Forgets a quarter of the logins: those with the fewest wrong passwords, and of these the longest ago. Who floods with other logins
-/// would have to try as many wrong passwords for each of them as for the one that is to be forgotten. None that is being looked at goes.
+/// Forgets a quarter of the logins: those with the fewest wrong passwords, and of these the oldest. To clear
+/// a count, an attacker would have to send as many wrong passwords for each of many other logins. A login
+/// with a check in progress stays.
 fn forget_fewest(map: &mut HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>) {
     let count = |(login, failures): (&Login, &Arc<tokio::sync::Mutex<Failures>>)| {
         let failures = (Arc::strong_count(failures) == 1).then(|| failures.try_lock().ok())??;
@@ -108,7 +110,7 @@ fn forget_fewest(map: &mut HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>) {
     }
 }
 
-/// Logins whose wrong passwords are counted at once.
+/// Logins whose wrong passwords are counted, at most.
 const FAILURES_MAX: usize = 10_000;
 
 #[cfg(test)]
@@ -130,12 +132,12 @@ mod tests {
         }
         assert_eq!(fails("bob", 0), 11);
         assert!(passwords.failures.lock().unwrap().len() <= FAILURES_MAX, "it is bounded");
-        // One that is being looked at counts when that is done.
-        let looked_at = passwords.failures(&Login::parse("carol").unwrap());
+        // A check in progress counts when it ends.
+        let checked = passwords.failures(&Login::parse("carol").unwrap());
         for number in 0..2 * FAILURES_MAX {
             fails(&format!("more-{number}"), 1);
         }
-        looked_at.try_lock().unwrap().in_a_row += 1;
+        checked.try_lock().unwrap().in_a_row += 1;
         assert_eq!(fails("carol", 0), 1);
     }
 }
