@@ -1,4 +1,4 @@
-//! Who asks, what they may see, and what they may do.
+//! The authenticated caller: identity, membership and permissions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,48 +13,48 @@ use crate::layout::{Token, User};
 use crate::ports::Timestamp;
 use crate::services::error::{AccessError, NotAllowed};
 
-/// What stands in the place of an access token's name where somebody showed a password. No token is given this name.
+/// The token name of a caller who authenticated with a password. No token can have this name.
 pub const PASSWORD: &str = "password";
 
-/// The clocks of the machines that write into a store differ by no more than this.
+/// The maximum difference between the clocks of machines that write into one store.
 pub(super) const CLOCKS_APART: Duration = Duration::from_secs(60);
 
-/// Something that somebody took: a lock, or an update.
+/// A lock or an update that a caller took.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken<'a> {
-    /// Who took it.
+    /// The user and the token that took it.
     pub by: &'a Requester,
-    /// When that user was made; `None` where an older program wrote down who took it.
+    /// When that user was created; `None` if an older program recorded the requester.
     pub user_made: Option<Timestamp>,
-    /// When.
+    /// When it was taken.
     pub at: Timestamp,
-    /// The role that taking it needs.
+    /// The role that is needed to take it.
     pub needs: Role,
 }
 
-/// What ending something is called: for the user who took it, and for all others.
+/// The name of the act of ending something, as errors quote it: for the holder's own user and for other users.
 #[derive(Debug, Clone, Copy)]
 pub struct What {
-    /// Of what the caller's user took, with another token.
+    /// For what the caller's user took with another token.
     pub own: &'static str,
-    /// Of what somebody else took.
+    /// For what another user took.
     pub others: &'static str,
 }
 
 /// An authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The user.
+    /// The authenticated user.
     pub user: User,
-    /// The access token that was shown, or what stands for the client certificate or the password.
+    /// The access token, or a record that represents the client certificate or the password.
     pub token: Token,
-    /// What is asked for needs this role in the organization that it is about.
+    /// The role that the request needs in the organization that it addresses.
     needs: Role,
     asked: Arc<Asked>,
 }
 
-/// Which organization a caller was found to ask about, for a record of it: a request may name it by an id alone, and the answer to somebody
-/// who is no member says nothing of it.
+/// The organization that a request turned out to address, for the audit record. A request may name it only by the ID
+/// of something in it, and the answer to a non-member does not reveal it.
 #[derive(Debug, Default)]
 pub struct Asked {
     org: OnceLock<OrgName>,
@@ -62,12 +62,12 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The organization that was asked about first.
+    /// The first organization that the request addressed.
     pub fn org(&self) -> Option<&OrgName> {
         self.org.get()
     }
 
-    /// Whether the caller asked about one without being a member.
+    /// Whether the request addressed an organization that the caller is not a member of.
     pub fn is_foreign(&self) -> bool {
         self.is_foreign.load(Ordering::Relaxed)
     }
@@ -81,33 +81,33 @@ impl Asked {
 }
 
 impl Caller {
-    /// A caller who asks for something that needs everything, until [`Caller::asking_for`] says what it needs.
+    /// A caller whose request needs every permission, until [`Caller::asking_for`] sets what it needs.
     pub fn new(user: User, token: Token) -> Self {
         Self { user, token, needs: Role::Admin, asked: Arc::default() }
     }
 
-    /// This caller asking for what needs this role.
+    /// This caller with a request that needs this role.
     #[must_use]
     pub fn asking_for(self, needs: Role) -> Self {
         Self { needs, ..self }
     }
 
-    /// What this caller, and each clone of it, is found to ask about.
+    /// What the requests of this caller and its clones turned out to address.
     pub fn asked(&self) -> &Arc<Asked> {
         &self.asked
     }
 
-    /// The role that is needed for what is asked for.
+    /// The role that the request needs.
     pub fn needs(&self) -> Role {
         self.needs
     }
 
-    /// This caller as the one who asks for an update.
+    /// This caller as the requester of an update.
     pub fn requester(&self) -> Requester {
         Requester { login: self.user.login.clone(), token: self.token.name.clone() }
     }
 
-    /// This caller as the one who gets an update token.
+    /// This caller as the bearer of an update token.
     pub(super) fn bearer(&self) -> Bearer {
         let (login, token) = (self.user.login.clone(), self.token.name.clone());
         Bearer { login, token, made: self.token.created }
@@ -118,13 +118,13 @@ impl Caller {
         self.user.role_in(org).is_some()
     }
 
-    /// What the caller may do where the user has this role: the lesser of what the user may and what the token may.
+    /// The lower of the user's role and the maximum role of the token.
     fn bounded(&self, role: Role) -> Role {
         self.token.may.map_or(role, |may| may.min(role))
     }
 
-    /// Refuses whoever is not a member, exactly as if the organization did not exist, and whoever may not do there what is
-    /// asked for.
+    /// Refuses a caller who is not a member, exactly as if the organization did not exist, and a member without the role
+    /// that the request needs.
     ///
     /// # Errors
     /// [`AccessError::NoOrg`], [`AccessError::NotAllowed`].
@@ -132,7 +132,7 @@ impl Caller {
         self.check(org, || Error::Access(AccessError::NoOrg(org.clone())))
     }
 
-    /// As [`Caller::check_org`], for something in an organization, which looks to others as if it did not exist.
+    /// Like [`Caller::check_org`], for an item of an organization. To a non-member, the item does not exist.
     ///
     /// # Errors
     /// `missing`, [`AccessError::NotAllowed`].
@@ -142,8 +142,8 @@ impl Caller {
         self.judge(Some(org), role.ok_or_else(missing)?, self.needs, "this")
     }
 
-    /// Refuses a member who may not do what needs more than what is asked for in general, such as to write what was begun;
-    /// `what` says it in words. Whoever is no member is refused by [`Caller::check`].
+    /// Refuses a member for a step that needs a higher role than the request itself, such as writing after a begin.
+    /// `what` describes the step. Non-members pass: [`Caller::check`] refuses them.
     ///
     /// # Errors
     /// [`AccessError::NotAllowed`].
@@ -151,28 +151,28 @@ impl Caller {
         self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
     }
 
-    /// Whether this is the user who had this login: if that one was made at another time, another has the login since. `None` where
-    /// that is not known.
+    /// Whether the caller is the user with this login that was created at `made`. A user created at another time only has
+    /// the same login. `None` means that the time of creation is unknown, so the login decides.
     pub fn is_user(&self, login: &Login, made: Option<Timestamp>) -> bool {
         self.user.login == *login && made.is_none_or(|made| self.user.created == made)
     }
 
-    /// Whether the caller took this. An id of it proves nothing, since others see ids. Another token of the same user has to
-    /// be one that may take it, so that one that may only plan does not touch what another one applies; and a user or a token
-    /// that was made since has no more than the name.
+    /// Whether the caller took this. Knowing its ID proves nothing, since other users see IDs. Another token of the same user
+    /// counts only if it has the role to take it: a token that can only plan must not touch what another token applies. A
+    /// user or a token created later under the same name does not count.
     pub fn has_taken(&self, org: &OrgName, taken: &Taken<'_>) -> bool {
-        let is_token = taken.by.token == self.token.name && was_there(self.token.created, taken.at);
+        let is_token = taken.by.token == self.token.name && existed_at(self.token.created, taken.at);
         self.is_of_user(taken)
             && (is_token || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= taken.needs))
     }
 
-    /// Whether the caller's user took this, with whatever token.
+    /// Whether the caller's user took this, with any token.
     fn is_of_user(&self, taken: &Taken<'_>) -> bool {
         self.is_user(&taken.by.login, taken.user_made)
-            && (taken.user_made.is_some() || was_there(self.user.created, taken.at))
+            && (taken.user_made.is_some() || existed_at(self.user.created, taken.at))
     }
 
-    /// Refuses a caller who did not take this, and may not end what others took either.
+    /// Refuses a caller who neither took this nor may end what others took.
     ///
     /// # Errors
     /// [`AccessError::NotAllowed`].
@@ -186,8 +186,9 @@ impl Caller {
         }
     }
 
-    /// Refuses, before anything is read, whoever cannot be allowed what is asked for: in the organization that the request
-    /// names, or in any, where it names none. Who is no member there is left to who finds what it is about.
+    /// Refuses, before anything is read, a caller who cannot have the needed role: in the organization that the request
+    /// names, or, if it names none, in any of the caller's organizations. A non-member passes here, and is refused once
+    /// the addressed item is located.
     ///
     /// # Errors
     /// [`AccessError::NotAllowed`].
@@ -199,7 +200,7 @@ impl Caller {
         role.map_or(Ok(()), |role| self.judge(org, role, self.needs, "this"))
     }
 
-    /// Whether it is enough that the user has this role.
+    /// Refuses a role that is too low, after the token has limited it.
     fn judge(&self, org: Option<&OrgName>, role: Role, needs: Role, what: &'static str) -> Result<(), Error> {
         if self.bounded(role) >= needs {
             return Ok(());
@@ -217,8 +218,8 @@ impl Caller {
     }
 }
 
-/// Whether something that was made at this time can have been there when something else was taken.
-fn was_there(made: Timestamp, taken: Timestamp) -> bool {
+/// Whether a user or token created at `made` can have existed when something was taken.
+fn existed_at(made: Timestamp, taken: Timestamp) -> bool {
     made <= taken.plus(CLOCKS_APART)
 }
 
@@ -253,7 +254,7 @@ mod tests {
         Requester { login: Login::parse(login).unwrap(), token: TokenName::parse(token).unwrap() }
     }
 
-    fn words(refused: Result<(), Error>) -> String {
+    fn text_of(refused: Result<(), Error>) -> String {
         refused.unwrap_err().to_string()
     }
 
@@ -269,7 +270,7 @@ mod tests {
                     assert_eq!(caller.check_early(Some(&org("acme"))).is_ok(), allowed, "{what}");
                     assert_eq!(caller.check_early(None).is_ok(), allowed, "{what}");
                     assert_eq!(
-                        words(caller.check_org(&org("other"))),
+                        text_of(caller.check_org(&org("other"))),
                         "organization other not found: check its name, and that your user is a member"
                     );
                 }
@@ -278,63 +279,63 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_without_a_need_asks_for_everything() {
+    fn a_caller_with_no_stated_need_needs_admin() {
         caller(&[("acme", Role::Member)], None).check_org(&org("acme")).unwrap_err();
         caller(&[("acme", Role::Admin)], None).check_org(&org("acme")).unwrap();
     }
 
     #[test]
-    fn what_is_missing_is_told_with_who_gives_it() {
+    fn a_refusal_names_the_role_and_who_grants_it() {
         let bob = caller(&[("acme", Role::Plan)], None).asking_for(Role::Apply);
         assert_eq!(
-            words(bob.check_org(&org("acme"))),
+            text_of(bob.check_org(&org("acme"))),
             "this needs the role apply in acme, and bob has plan: the operator grants more with `statewright org member \
              role acme bob apply`"
         );
         let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
         assert_eq!(
-            words(ci.check_org(&org("acme"))),
+            text_of(ci.check_org(&org("acme"))),
             "this needs the role apply in acme, and the token \"ci\" of bob allows at most plan: use another token, or \
              have the operator make one with `statewright token create NAME --user bob --may apply`"
         );
         let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Role::Apply);
-        let said = words(both.check_org(&org("acme")));
+        let said = text_of(both.check_org(&org("acme")));
         assert!(said.contains("--may apply") && said.contains("member role acme bob apply"), "{said}");
     }
 
     #[test]
-    fn before_it_is_known_which_organization_is_meant_the_best_counts() {
+    fn without_an_organization_the_highest_role_counts() {
         let bob = caller(&[("acme", Role::Plan), ("beta", Role::Apply)], None);
         bob.clone().asking_for(Role::Apply).check_early(None).unwrap();
-        let said = words(bob.clone().asking_for(Role::Member).check_early(None));
+        let said = text_of(bob.clone().asking_for(Role::Member).check_early(None));
         assert!(said.starts_with("this needs the role member, and bob has apply: "), "{said}");
         let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
-        let said = words(ci.check_early(None));
+        let said = text_of(ci.check_early(None));
         assert!(said.contains("--may apply") && !said.contains("member role"), "{said}");
-        // Who is a member nowhere is told what there is, not what is missing.
+        // A caller without any organization passes: the lookup reports that nothing was found, not a missing role.
         caller(&[], Some(Role::Plan)).asking_for(Role::Apply).check_early(None).unwrap();
         bob.asking_for(Role::Member).check_early(Some(&org("other"))).unwrap();
     }
 
     #[test]
-    fn what_was_taken_is_ended_by_who_took_it_and_by_members() {
+    fn the_holder_and_members_may_end_what_was_taken() {
         let end = |role, by: &Requester, needs| {
             let taken = Taken { by, user_made: None, at: NOW, needs };
             let what = What { own: "ending yours", others: "ending that of others" };
             caller(&[("acme", role)], None).check_may_end(&org("acme"), &taken, what)
         };
-        end(Role::Plan, &by("bob", "ci"), Role::Apply).expect("the very token, whatever it may by now");
+        end(Role::Plan, &by("bob", "ci"), Role::Apply).expect("the same token, whatever its role is now");
         end(Role::Plan, &by("bob", "laptop"), Role::Plan).unwrap();
         end(Role::Apply, &by("bob", "laptop"), Role::Apply).unwrap();
         end(Role::Member, &by("alice", "ci"), Role::Apply).unwrap();
-        let said = words(end(Role::Plan, &by("bob", "laptop"), Role::Apply));
+        let said = text_of(end(Role::Plan, &by("bob", "laptop"), Role::Apply));
         assert!(said.starts_with("ending yours needs the role apply in acme, and bob has plan"), "{said}");
-        let said = words(end(Role::Apply, &by("alice", "ci"), Role::Plan));
+        let said = text_of(end(Role::Apply, &by("alice", "ci"), Role::Plan));
         assert!(said.starts_with("ending that of others needs the role member in acme"), "{said}");
     }
 
     #[test]
-    fn only_the_user_has_taken_it_with_a_token_that_may() {
+    fn another_token_of_the_user_needs_the_role() {
         let has = |role, may, by: &Requester, needs| {
             let taken = Taken { by, user_made: None, at: NOW, needs };
             caller(&[("acme", role)], may).has_taken(&org("acme"), &taken)
@@ -344,12 +345,12 @@ mod tests {
         assert!(has(Role::Apply, Some(Role::Plan), &by("bob", "laptop"), Role::Plan));
         assert!(!has(Role::Apply, None, &by("bob", "laptop"), Role::Member), "by hand");
         for role in Role::ALL {
-            assert!(!has(role, None, &by("alice", "ci"), Role::Plan), "{role} has not what others took");
+            assert!(!has(role, None, &by("alice", "ci"), Role::Plan), "{role} did not take what others took");
         }
     }
 
     #[test]
-    fn a_name_that_was_given_again_is_not_the_same() {
+    fn a_later_user_or_token_of_the_same_name_has_taken_nothing() {
         let at = NOW.plus(CLOCKS_APART + Duration::from_secs(1));
         let ours = by("bob", "ci");
         let before = Taken { by: &ours, user_made: None, at: NOW, needs: Role::Apply };
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_is_known_when_its_user_was_made_that_counts() {
+    fn the_creation_time_of_the_user_counts_if_known() {
         let ours = by("bob", "ci");
         let taken = Taken { by: &ours, user_made: Some(NOW), at: NOW, needs: Role::Apply };
         let mut bob = caller(&[("acme", Role::Admin)], None);

@@ -1,5 +1,6 @@
-//! Use cases: one function each, one file per noun. A service loads, decides with a pure function, writes under a
-//! condition and answers. Services know the ports and the layout; they know no adapter and no HTTP.
+//! Use cases: one function each, one folder for each resource. A use case loads records, decides with a pure
+//! function, writes under a condition and returns the answer. This room uses the ports and the layout, but no
+//! adapter and no HTTP.
 
 pub mod caller;
 pub mod environments;

@@ -1,4 +1,4 @@
-//! Work for processors alone, away from the threads that serve.
+//! CPU-bound work, off the threads that serve requests.
 
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZero;
@@ -10,29 +10,29 @@ use tokio::sync::oneshot;
 use super::Error;
 use crate::account;
 
-/// Work on more bytes than this has to wait for its turn.
+/// The maximum size of work that runs without waiting for a turn, in bytes.
 pub(crate) const SMALL_BYTES_MAX: usize = 1 << 20;
 
-/// Turns for long work: one for each processor but one, which is left to those who serve.
+/// The turns for long work: one for each processor except one, which is left for serving requests.
 static TURNS: LazyLock<Turns> = LazyLock::new(|| {
     let processors = available_parallelism().map_or(1, NonZero::get);
     Turns::new(processors.saturating_sub(1).max(1))
 });
 
-/// Turns that go around among owners: however much work one of them has in the line, another waits for one piece of it at most.
+/// Turns that rotate among owners: however much work an owner has queued, another owner waits for at most one piece of it.
 #[derive(Clone)]
 struct Turns(Arc<Mutex<Line>>);
 
 struct Line {
     free: usize,
     waiting: VecDeque<(u64, oneshot::Sender<Turn>)>,
-    /// The number of the last turn of each owner, since somebody waits.
+    /// The number of each owner's last turn. Cleared once the queue is empty.
     last: HashMap<u64, u64>,
     count: u64,
 }
 
 impl Line {
-    /// The first in the line of the owner whose last turn is the longest ago.
+    /// The first waiter of the owner whose last turn is the oldest.
     fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
         self.waiting.retain(|(_, granted)| !granted.is_closed());
         let turn_of = |owner: &u64| self.last.get(owner).copied().unwrap_or_default();
@@ -62,7 +62,7 @@ impl Turns {
         let (sender, granted) = oneshot::channel();
         self.line().waiting.push_back((owner, sender));
         self.pass();
-        // What is in the line is granted, and never dropped there.
+        // A waiter leaves the queue only when it is granted a turn or has gone away.
         granted.await.unwrap_or(Turn(None))
     }
 
@@ -72,7 +72,7 @@ impl Turns {
             let Some(granted) = line.next() else { return };
             line.free -= 1;
             if let Err(mut refused) = granted.send(Turn(Some(self.clone()))) {
-                // The request is gone, and its turn is nobody's.
+                // The request is gone, so the turn is free again.
                 refused.0 = None;
                 line.free += 1;
             }
@@ -80,7 +80,7 @@ impl Turns {
     }
 }
 
-/// A turn for long work, until it is dropped; none is needed for work on few bytes.
+/// A turn for long work, held until dropped. Small work has an empty one.
 pub(super) struct Turn(Option<Turns>);
 
 impl Drop for Turn {
@@ -92,19 +92,19 @@ impl Drop for Turn {
     }
 }
 
-/// Waits for the turn of work on this many bytes.
+/// Waits for a turn for work on `bytes` bytes.
 pub(super) async fn turn(bytes: usize) -> Turn {
     match bytes > SMALL_BYTES_MAX {
-        // Answers on their way are made by pieces, and have one owner.
+        // Responses in transit are built in pieces outside a request, and share one owner.
         true => TURNS.take(account::current().map_or(0, |reservation| reservation.owner())).await,
         false => Turn(None),
     }
 }
 
-/// Does work on this many bytes. What the request has reserved is held until the work ends, also when its client has gone.
+/// Runs work on `bytes` bytes. The request's reservation is held until the work ends, even if the client disconnects.
 ///
 /// # Errors
-/// Those of the work.
+/// The errors of the work.
 pub(crate) async fn on<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
@@ -117,10 +117,10 @@ pub(crate) async fn on<T: Send + 'static>(
     .await
 }
 
-/// Reserves this many times the bytes, and does work on them.
+/// Reserves `factor` times `bytes` and runs the work.
 ///
 /// # Errors
-/// Those of the work; [`Error::NoRoom`].
+/// The errors of the work; [`Error::NoRoom`].
 pub(super) async fn with<T: Send + 'static>(
     bytes: usize,
     factor: usize,
@@ -130,7 +130,7 @@ pub(super) async fn with<T: Send + 'static>(
     on(bytes, work).await
 }
 
-/// Does work that is short, or that has its turn.
+/// Runs work that is short or already has its turn.
 pub(super) async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -147,7 +147,7 @@ pub(super) async fn in_background<T: Send + 'static>(
 mod tests {
     use super::*;
 
-    /// One owner with many in the line does not keep another waiting for all of them.
+    /// An owner with a long queue does not make another owner wait for all of it.
     #[tokio::test]
     async fn turns_go_around_among_owners() {
         let turns = Turns::new(1);
@@ -162,7 +162,7 @@ mod tests {
             }));
             tokio::task::yield_now().await;
         }
-        // One that no longer waits leaves its turn to the others.
+        // A waiter that gives up leaves its turn to the others.
         waiting.remove(1).abort();
         tokio::task::yield_now().await;
         drop(first);
