@@ -224,7 +224,7 @@ async fn plan_previews_apply_writes_and_member_ends_others_updates() {
     let other = app.member_with_role(Role::Apply, "abe", "ci").await;
     for token in [&plan, &other] {
         let refused = app.post(&cancel, &json!({})).token(token).send().await.refused(403);
-        assert!(refused.contains("of somebody else needs the role member"), "{refused}");
+        assert!(refused.contains("another user's update needs the role member"), "{refused}");
     }
     assert_eq!(run.status().await, "running");
     app.post(&cancel, &json!({})).token(&member).send().await.expect(204);

@@ -1,8 +1,8 @@
-//! Texts that a running update saves one over the other: whole, or as the difference to the one before.
+//! Checkpoints: texts that a running update saves one after the other, whole or as a delta to the previous one.
 //!
-//! A delta is applied, and its result judged, before it is acknowledged. So it is appended onto exactly the log that it
-//! was applied to: into the slot after the last one that was looked at, and if that is taken, it is judged again. What
-//! the log holds can then be replayed by any process.
+//! A delta is applied, and its result checked, before it is acknowledged. So it must be appended to exactly the log that
+//! it was applied to: into the slot after the last one read. If that slot is taken, it is checked again. Any process can
+//! then replay the log.
 
 use bytes::Bytes;
 
@@ -21,10 +21,10 @@ use crate::services::store::compression::{gunzip, length_said, refuse_plaintext}
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, work};
 
-/// A replay holds each body and the text that comes of it.
+/// Memory for a replay, as a multiple of the text: it holds each body and the text that results from it.
 const REPLAY_FACTOR: usize = 2;
 
-/// The body of a request that saves.
+/// The format of a saved body.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// [`Whole`].
@@ -33,13 +33,13 @@ pub enum Kind {
     Delta,
 }
 
-/// Saves the text of a request: `body` is its JSON, `gzip` the same as the client sent it. One write where this process
-/// wrote the save before; where it did not, the log is read first. A repeat, and what is older than the last save, are
-/// acknowledged and have no effect.
+/// Saves the text of a request. `body` is its JSON; `gzip` is the same, as the client compressed it. Takes one write if
+/// this process wrote the previous checkpoint; otherwise it reads the log first. A repeat, or a checkpoint older than the
+/// last one, is acknowledged without effect.
 ///
 /// # Errors
-/// `UpdateError::NoFit` for a delta onto something else than what was saved last; [`Error::Invalid`] for what is no
-/// deployment; `UpdateError::Fenced` when the update takes no more. Nothing is stored then.
+/// `UpdateError::NoFit` for a delta to something other than the last checkpoint; [`Error::Invalid`] for a text that is
+/// not a deployment; `UpdateError::Fenced` when the update accepts no more. Nothing is stored then.
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
     log::check_may_append(ctx, claims, log::Way::Whole).await?;
     let id = claims.update;
@@ -56,7 +56,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         let (text, base) = (body.clone(), last.saved.clone());
         let bytes = text.len() + base.as_ref().map_or(0, |base| base.text.len());
         let judged = work::on(bytes, move || judge(kind, &text, base.as_ref())).await;
-        // What is remembered may be behind the log. An append finds that out; anything else has to look.
+        // The remembered text may be older than the log. An append detects that; any other outcome must read the log.
         if !is_fresh && !matches!(judged, Ok(Outcome::Next(_))) {
             continue;
         }
@@ -100,7 +100,7 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
     }
 }
 
-/// What becomes of a request after what was saved last. Pure, but long for long texts.
+/// Decides about a request, given the last checkpoint. Pure, but slow for long texts.
 fn judge(kind: Kind, body: &[u8], last: Option<&Saved>) -> Result<Outcome, Error> {
     let outcome = match kind {
         Kind::Whole => parse::<Whole<'_>>(body)?.onto(last),
@@ -117,7 +117,7 @@ fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::Invalid(InvalidInput::BodyShape(error)))
 }
 
-/// The last text of a log as it is stored. One query, and the blobs that the text is made of.
+/// Reads the last text of a log. One query, and the blobs of the text and its deltas.
 ///
 /// # Errors
 /// `UpdateError::Fenced` when the log is sealed.
@@ -143,13 +143,13 @@ async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
     Ok(LastText { slot, saved })
 }
 
-/// The text that a whole one and the deltas after it make. Each was judged when it was taken, so the hash of the last
-/// says enough about all of them.
+/// Rebuilds the text from a whole one and the deltas after it. Each was checked when it was accepted, so the hash of the
+/// last one is enough to verify all of them.
 ///
 /// # Errors
-/// [`Error::Broken`] when they do not fit: what is stored is damaged.
+/// [`Error::Broken`] when they do not fit: the stored log is damaged.
 pub(super) fn replay<'a>(chain: impl IntoIterator<Item = (Kind, &'a Bytes)>) -> Result<Option<Saved>, Error> {
-    let broken = |error: DeltaError| Error::Broken(format!("a delta of a log: {error}"));
+    let broken = |error: DeltaError| Error::Broken(format!("a delta in an update's log: {error}"));
     let mut last: Option<Saved> = None;
     let mut hash = None;
     for (kind, gzip) in chain {
@@ -174,5 +174,6 @@ pub(super) fn replay<'a>(chain: impl IntoIterator<Item = (Kind, &'a Bytes)>) -> 
 }
 
 fn stored<'a, T: serde::Deserialize<'a>>(body: &'a [u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::Broken(format!("a save of a log: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Error::Broken(format!("a checkpoint in an update's log: {error}")))
 }

@@ -1,4 +1,4 @@
-//! Versions that are made at once, without a log: imports, renames, restored ones, and those of another address.
+//! Versions that one request creates, without a log: imports, renames, restored versions and rehomed stacks.
 
 use bytes::Bytes;
 
@@ -21,8 +21,8 @@ use crate::services::store::stack_lookup::Located;
 use crate::services::store::update_record::{entry_writes, update_write};
 use crate::services::{Error, store, work};
 
-/// A longer deployment is stored once more rather than compared with the one before it: both at once are more than a server has
-/// memory for beside other requests.
+/// The maximum size of a deployment that is compared with the previous one, in bytes. A longer one is stored again
+/// instead: both texts at once need more memory than a server has next to its other requests.
 const COMPARED_BYTES_MAX: u64 = 128 << 20;
 
 /// Checks a whole deployment and stores it as the version after `head`.
@@ -49,7 +49,7 @@ pub(crate) async fn prepare_import(
         }
         None => (None, UpdateDetail::default()),
     };
-    // What is made of the text that was sent was reserved with it, and what is made of the base when that was fetched.
+    // The reservation for the sent text covers its processing, and the one made at the fetch covers the base's.
     let base_bytes = fold::weight(&base, &[]);
     account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
     let bytes = base_bytes + text.len();
@@ -57,19 +57,19 @@ pub(crate) async fn prepare_import(
     store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
 }
 
-/// In what a client says of an update: the environments of the stack's configuration (pulumi v3.274.1,
+/// The key of the stack's configured environments, in what the client describes of an update (pulumi v3.274.1,
 /// `pkg/backend/httpstate/client/client.go`).
 const STACK_ENVIRONMENTS: &str = "stack.environments";
 
-/// What is said of a version that no program made. `pulumi config refresh` takes the configuration from the newest entry of
-/// the history, so this has that of the one that the state comes from.
+/// The detail of a version that no program run created. `pulumi config refresh` takes the configuration from the newest
+/// history entry, so this entry copies that of the version that the state comes from.
 fn detail_after(mut from: UpdateDetail, message: String) -> UpdateDetail {
     from.environment.retain(|name, _| name == STACK_ENVIRONMENTS);
     UpdateDetail { message, ..from }
 }
 
-/// Stores the current deployment as that of another address of the stack, as the version after `head`; `None` for a
-/// stack without one.
+/// Stores the current deployment under another address of the stack, as the version after `head`; `None` for a stack
+/// without one.
 pub(crate) async fn prepare_rename(
     ctx: &Context,
     caller: &Caller,
@@ -90,7 +90,7 @@ pub(crate) async fn prepare_rename(
     store_at_once(ctx, caller, stack, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
 
-/// Stores a version that is made by one request, without a log.
+/// Stores a version that one request creates, without a log.
 async fn store_at_once(
     ctx: &Context,
     caller: &Caller,
@@ -127,26 +127,26 @@ async fn store_at_once(
         status: Status::Ended { since: now, at: now, outcome: Outcome::Succeeded, by: SealedBy::Client },
     };
     stored.writes.push(update_write(ctx, id, Expect::Absent, &update));
-    // Its record goes when an update's events do.
+    // The record is erased together with the update's events.
     stored.writes.extend(entry_writes(ctx, id, &update, now.plus(ctx.settings.retention.events)));
     Ok(stored)
 }
 
-/// A version that one request made.
+/// A version that one request created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// The update that made it.
+    /// The ID of the update that created it.
     pub update: UpdateId,
-    /// Its number.
+    /// The number of the new version.
     pub version: u64,
-    /// The address of the server that opens its secrets, as far as it says.
+    /// The URL of the server that decrypts its secrets, if it names one.
     pub secrets_url: Option<String>,
 }
 
-/// Makes a whole deployment the stack's next version.
+/// Makes a deployment the next version of the stack.
 ///
 /// # Errors
-/// [`UpdateError::Held`] while an update runs; [`Error::Invalid`] for what is not a deployment.
+/// [`UpdateError::Held`] while an update runs; [`Error::Invalid`] for a text that is not a deployment.
 pub async fn import(
     ctx: &Context,
     caller: &Caller,
@@ -164,7 +164,7 @@ pub async fn import(
     }
 }
 
-/// Makes a stored version that of a stack, unless the head has moved since it was located: then `None`.
+/// Publishes a stored version as the stack's current one; `None` if the head has moved since the stack was located.
 pub(crate) async fn take_head(
     ctx: &Context,
     located: Located,
@@ -182,14 +182,14 @@ pub(crate) async fn take_head(
     Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
 }
 
-/// The address of the server that opens the secrets of a snapshot, as it is written in it.
+/// The URL of the server that decrypts the secrets of a snapshot, as the snapshot's text has it.
 pub(crate) async fn secrets_url(ctx: &Context, snapshot: &Snapshot) -> Result<Option<String>, Error> {
     let gzip = stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?;
     work::with(fold::weight([&gzip], &[]), fold::FACTOR, move || fold::secrets_url(&gzip)).await
 }
 
-/// Stores the current deployment as one whose secrets are opened at another address, as the version after `head`; `None`
-/// if they are opened elsewhere than at `from`.
+/// Stores the current deployment with its secrets decrypted at another URL, as the version after `head`; `None` if they
+/// are not decrypted at `from`.
 pub(crate) async fn prepare_rehome(
     ctx: &Context,
     caller: &Caller,
@@ -213,7 +213,7 @@ pub(crate) async fn prepare_rehome(
     store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
 
-/// Stores the deployment of an old version, under the name that the stack has now, as the version after `head`.
+/// Stores the deployment of an old version, under the current name of the stack, as the version after `head`.
 pub(crate) async fn prepare_restore(
     ctx: &Context,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! Engine events: what an update's display is made of. They are kept to be shown; no state depends on them.
+//! Engine events: the input of an update's display. They are stored only to be shown; no state depends on them.
 
 use bytes::Bytes;
 
@@ -14,28 +14,28 @@ use crate::services::store::compression::{gunzip_within, length_said};
 use crate::services::store::stack_lookup;
 use crate::services::{Error, store, work};
 
-/// Batches on one page.
+/// The maximum number of batches on one page.
 const BATCHES_PER_PAGE: usize = 20;
 
-/// Bytes of the batches on one page, inflated. A batch that is longer is alone on its page.
+/// The maximum size of the batches on one page, inflated, in bytes. A longer batch is alone on its page.
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// A batch of events as a client sent it.
+/// A batch of events from a client.
 #[derive(Debug)]
 pub struct NewBatch {
-    /// The lowest sequence number in it.
+    /// The lowest sequence number in the batch.
     pub first: u64,
-    /// The highest.
+    /// The highest sequence number in the batch.
     pub last: u64,
-    /// Events in it.
+    /// The number of events.
     pub count: u64,
-    /// The totals, if the last event of the update is in it.
+    /// The totals, if the batch contains the last event of the update.
     pub summary: Option<UpdateSummary>,
     /// The gzip of the JSON body.
     pub gzip: Bytes,
 }
 
-/// Keeps a batch. A repeat replaces it with itself. Two calls in sequence.
+/// Stores a batch. A repeat overwrites it with the same content. Two calls in sequence.
 ///
 /// # Errors
 /// [`UpdateError::Fenced`] when the update is over.
@@ -50,10 +50,11 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
     let record = EventBatch { count: batch.count, payload };
     let key = EventBatch::key(id, batch.first, batch.last);
     let mut writes = vec![store::put_with(ctx, key, Expect::Any, &record, &tail)];
-    // Totals that no engine sums up are only not shown: they would be in the version, which has to fit the ledger.
+    // A summary over the limit does not come from an engine. It is dropped, at the cost of its display alone: the version
+    // includes it, and has to fit into the ledger.
     let summary = batch.summary.filter(|summary| summary.encode().len() <= SUMMARY_BYTES_MAX);
     writes.extend(summary.map(|summary| store::put(ctx, UpdateSummary::key(id), Expect::Any, &summary)));
-    // Nothing is expected, so nothing can be refused.
+    // The writes have no condition, so they cannot be refused.
     let _ = store::commit(ctx, writes).await?;
     Ok(())
 }
@@ -61,20 +62,20 @@ pub async fn append(ctx: &Context, claims: &Claims, batch: NewBatch) -> Result<(
 /// A page of an update's events.
 #[derive(Debug)]
 pub struct EventsPage {
-    /// The JSON bodies of batches, by their first sequence number.
+    /// The JSON bodies of the batches, ordered by their first sequence number.
     pub batches: Vec<Bytes>,
-    /// Where the next page begins; `None` once the update is over and all was read.
+    /// The position of the next page; `None` once the update is over and everything was read.
     pub next: Option<String>,
 }
 
 impl EventsPage {
-    /// Bytes of its batches.
+    /// The total size of the batches in bytes.
     pub fn bytes(&self) -> usize {
         self.batches.iter().map(Bytes::len).sum()
     }
 }
 
-/// Reads events from a position on (empty for the start): batches of [`PAGE_BYTES_MAX`] together, or one that is longer.
+/// Reads events after a position (empty for the start): batches of [`PAGE_BYTES_MAX`] in total, or one longer batch.
 ///
 /// # Errors
 /// [`UpdateError::NotFound`].
@@ -111,7 +112,7 @@ pub async fn read(
     Ok(EventsPage { batches, next: (more || live).then_some(last) })
 }
 
-/// The text of a batch, unless it is longer than the room that a page has left.
+/// The text of a batch; `None` if it exceeds the rest of the page.
 async fn text_within(
     ctx: &Context,
     payload: &Payload,
@@ -123,7 +124,7 @@ async fn text_within(
     if bytes > bytes_max {
         return Ok(None);
     }
-    // As much again for the answer that is made of it.
+    // Twice the size: the response built from the text needs as much again.
     let text = work::with(bytes, 2, move || gunzip_within(&gzip, bytes_max)).await?;
     Ok(text.map(Bytes::from))
 }

@@ -1,4 +1,4 @@
-//! From a base and a log to the next deployment: inflating, replaying, compressing. No I/O.
+//! Computes the next deployment from a base and a log: inflates, replays, compresses. No I/O.
 
 use std::borrow::Cow;
 
@@ -14,54 +14,54 @@ use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::store::compression::{gunzip, gzip, gzip_parts, length_said, refuse_plaintext};
 
-/// A part of a log, compressed as it was sent.
+/// A part of a log, compressed as the client sent it.
 pub(crate) enum LogPart {
     /// A batch of journal entries.
     Entries(Bytes),
     /// A whole deployment.
     Checkpoint(Bytes),
-    /// A text with a number, or what changed since the one before.
+    /// A numbered text, or the delta to the one before.
     Save(checkpoints::Kind, Bytes),
 }
 
-/// What became of a stack's deployment.
+/// The result of a fold.
 pub(super) enum Folded {
     /// It is equal to the base: the new version points at the base's blob.
     Unchanged,
-    /// It is another one.
+    /// It differs from the base.
     New(NewDeployment),
 }
 
-/// A deployment to be stored.
+/// A deployment to store.
 pub(super) struct NewDeployment {
-    /// The gzip of the untyped deployment's text. The same input gives the same bytes.
+    /// The gzip of the untyped deployment's text. The same input results in the same bytes.
     pub gzip: Bytes,
-    /// The text's length in bytes.
+    /// The length of the text in bytes.
     pub bytes_text: u64,
-    /// Resources in it.
+    /// The number of resources.
     pub resource_count: u64,
-    /// Operations that were begun and never ended.
+    /// The number of operations that began and did not end.
     pub pending_count: u64,
-    /// The address of the server that opens its secrets.
+    /// The URL of the server that decrypts its secrets.
     pub secrets_url: Option<String>,
-    /// The answer to a request for the outputs: JSON text.
+    /// The response to a request for the outputs, as JSON text.
     pub outputs: Bytes,
-    /// How many journal entries could not be applied.
+    /// The number of journal entries that could not be applied.
     pub skipped_count: u64,
-    /// The first of them, with the reason.
+    /// The first [`SKIPPED_NAMED_MAX`] of these entries, each with the reason.
     pub skipped: Vec<(i64, String)>,
-    /// The integrity rule that it breaks.
+    /// The integrity rule that the deployment breaks.
     pub integrity_error: Option<String>,
 }
 
-/// How many times its [`weight`] a fold holds at most: the texts, the resources in them, and the text that comes of it.
-/// `tests/memory` measures it.
+/// The maximum memory of a fold, as a multiple of its [`weight`]: the texts, the resources in them, and the resulting
+/// text. `tests/memory` measures it.
 pub(crate) const FACTOR: usize = 4;
 
-/// The same of a base that a whole text is only compared with.
+/// The same for a base that is only compared with a whole text.
 pub(crate) const BASE_FACTOR: usize = 2;
 
-/// The bytes of the texts that a fold reads.
+/// The total size of the texts that a fold reads, inflated, in bytes.
 pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [LogPart]) -> usize {
     let gzip_of = |part: &'a LogPart| match part {
         LogPart::Entries(gzip) | LogPart::Checkpoint(gzip) | LogPart::Save(_, gzip) => gzip,
@@ -109,7 +109,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
     }))
 }
 
-/// Judges a whole deployment that a person imports.
+/// Checks a whole deployment that a user imports.
 pub(super) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Error> {
     refuse_plaintext(text)?;
     if let Some(gzip) = base
@@ -117,11 +117,11 @@ pub(super) fn fold_import(base: Option<Bytes>, text: &[u8]) -> Result<Folded, Er
     {
         return Ok(Folded::Unchanged);
     }
-    // The base is not held while the text is compressed.
+    // The base is freed before the text is compressed.
     fold_deployment(None, text)
 }
 
-/// Makes the deployment of the stack `from` that of the stack `to`.
+/// Changes the deployment of the stack `from` to one of the stack `to`.
 pub(super) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) -> Result<Folded, Error> {
     let base = gunzip(base)?;
     match deployment::rename(&base, from, to).map_err(broken)? {
@@ -130,8 +130,8 @@ pub(super) fn fold_rename(base: &Bytes, from: &StackAddress, to: &StackAddress) 
     }
 }
 
-/// Makes a deployment whose secrets are opened at the address `from` one whose secrets are opened at `to`; `None` if they
-/// are opened elsewhere.
+/// Changes a deployment whose secrets are decrypted at `from` to one whose secrets are decrypted at `to`; `None` if its
+/// secrets are decrypted elsewhere.
 pub(super) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Result<Option<Folded>, Error> {
     let base = gunzip(base)?;
     match deployment::readdress(&base, from, to).map_err(broken)? {
@@ -140,13 +140,13 @@ pub(super) fn fold_rehome(base: &Bytes, from: &ServerUrl, to: &ServerUrl) -> Res
     }
 }
 
-/// Makes an old deployment of a stack that of the stack as it is called now.
+/// Changes an old deployment of a stack to one under the stack's current name.
 pub(super) fn fold_restore(old: &Bytes, now: &StackAddress) -> Result<Folded, Error> {
     let old = gunzip(old)?;
     fold_stored(&as_named(&old, now)?)
 }
 
-/// What differs from one old deployment of a stack to another, each under the name that the stack has now.
+/// The differences between two old deployments of a stack, both under the stack's current name.
 pub(in crate::services) fn differences(
     one: &Bytes,
     other: &Bytes,
@@ -156,29 +156,29 @@ pub(in crate::services) fn differences(
     deployment::diff(&as_named(&one, now)?, &as_named(&other, now)?).map_err(broken)
 }
 
-/// Whether a deployment holds the root resource and nothing else.
+/// Whether a deployment contains the root resource and no other.
 pub(crate) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
     let text = gunzip(gzip)?;
     Ok(deployment::inspect(&text).map_err(broken)?.has_only_its_root)
 }
 
-/// The address of the server that opens the secrets of a deployment.
+/// The URL of the server that decrypts the secrets of a deployment.
 pub(super) fn secrets_url(gzip: &Bytes) -> Result<Option<String>, Error> {
     let text = gunzip(gzip)?;
     let inspection = deployment::inspect(&text).map_err(broken)?;
     Ok(inspection.secrets_providers.and_then(deployment::secrets_url))
 }
 
-/// An old deployment of a stack, under the name that the stack has now.
+/// An old deployment of a stack, under the stack's current name.
 fn as_named<'a>(old: &'a [u8], now: &StackAddress) -> Result<Cow<'a, [u8]>, Error> {
     let then = deployment::address(old, now).map_err(broken)?;
     deployment::rename(old, &then, now).map_err(broken)
 }
 
-/// A deployment that was made of a stored one.
+/// Folds a deployment that was derived from a stored one.
 fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
     let inspection = deployment::inspect(text).map_err(broken)?;
-    // A mark without a broken rule says what else is wrong; it stays.
+    // A mark on a deployment that breaks no rule records another problem, so it stays.
     let marked = match &inspection.integrity_error {
         Some(words) => {
             let mark = integrity_mark(words.clone());
@@ -189,7 +189,7 @@ fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
     Ok(whole(&marked, &inspection))
 }
 
-/// What is wrong with a text that is stored, and so was one once.
+/// The error for a stored text. It was valid when it was stored, so it is damaged.
 fn broken(error: DeploymentError) -> Error {
     Error::Broken(error.to_string())
 }
@@ -210,7 +210,7 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
     Ok(whole(&marked, &inspection))
 }
 
-/// A whole deployment that was looked at, with the mark that it is to have, in parts.
+/// The result for an inspected deployment, whose text, with its integrity mark, comes in parts.
 fn whole(text: &[Cow<'_, [u8]>], inspection: &Inspection<'_>) -> Folded {
     Folded::New(NewDeployment {
         gzip: gzip_parts(text.iter().map(AsRef::as_ref)),
@@ -229,9 +229,9 @@ fn integrity_mark(error: String) -> IntegrityError {
     IntegrityError { version: env!("CARGO_PKG_VERSION").to_owned(), command: "statewright".to_owned(), error }
 }
 
-/// Of the whole deployments in one log the one with the latest manifest time counts, so that a delayed repeat of an
-/// old one does not roll the stack back. Between equal times the later slot counts. Texts with numbers have their own
-/// order; the last of them is one of the deployments, at its place.
+/// The deployment that counts, of all in one log: the one with the latest manifest time, so that a delayed repeat of an
+/// old one does not roll the stack back. Between equal times, the later slot counts. Numbered texts have their own
+/// order; the last one competes with the deployments, at its slot.
 fn latest_text(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
     let mut latest: Option<(Option<Timestamp>, Vec<u8>)> = None;
     let mut consider = |text: Vec<u8>| {
@@ -263,7 +263,7 @@ fn as_save(part: &LogPart) -> Option<(checkpoints::Kind, &Bytes)> {
     }
 }
 
-/// The answer to `GET {stack}/outputs`. Both members are JSON text already.
+/// The response to `GET {stack}/outputs`. Both members are JSON text already.
 fn outputs_text(outputs: Option<&str>, secrets_providers: Option<&str>) -> Bytes {
     let mut text = String::from("{");
     if let Some(outputs) = outputs {

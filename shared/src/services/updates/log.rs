@@ -1,6 +1,6 @@
-//! An update's log: what a running update sends that must survive.
+//! The log of an update: everything a running update sends that must survive.
 //!
-//! Slots are numbered from 1 and each is written on the condition that it is absent. The seal takes the next slot too,
+//! Slots are numbered from 1, and each is written on the condition that it is absent. The seal takes the next slot too,
 //! so after it no append can succeed: that is what fences a client out, and no clock is needed for it.
 
 use std::time::Duration;
@@ -21,12 +21,11 @@ use crate::services::store::retry::Attempts;
 use crate::services::store::update_record::{fenced, read_own};
 use crate::services::{Error, store, work};
 
-/// Appends a batch of journal entries: `gzip` is the JSON body, compressed. One write where this process appended to
-/// the log within the last second. A repeated batch takes a slot of its own, and its entries count once when the log
-/// is replayed.
+/// Appends a batch of journal entries; `gzip` is the compressed JSON body. Takes one write if this process appended to
+/// the log within the last second. A repeated batch takes another slot, and a replay counts its entries once.
 ///
 /// # Errors
-/// [`UpdateError::Fenced`] when the update takes no more.
+/// [`UpdateError::Fenced`] when the update accepts no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Journal).await?;
     append(ctx, claims, gzip, None, Content::Entries).await
@@ -35,7 +34,7 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// Appends a whole deployment, given as its untyped text.
 ///
 /// # Errors
-/// As [`append_entries`], and [`Error::Invalid`] for what is no deployment or holds a secret in plain text.
+/// Those of [`append_entries`], and [`Error::Invalid`] for a text that is not a deployment or has a plaintext secret.
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
     check_may_append(ctx, claims, Way::Whole).await?;
     let (made, gzip) = work::on(text.len(), move || {
@@ -68,7 +67,7 @@ async fn append(
         let number = tail + 1;
         let write = store::put_with(ctx, Slot::key(id, number), Expect::Absent, &slot, &tail_bytes);
         let append = store::commit(ctx, vec![write]);
-        // The guess may be stale: the tail is asked for beside it, so that a wrong one costs no third call.
+        // The guess may be stale: the tail is read in parallel, so that a wrong guess costs no third call.
         let (appended, asked) = if ask {
             let (appended, asked) = futures::join!(append, last_slot(ctx, id));
             (appended?, asked?)
@@ -85,7 +84,7 @@ async fn append(
                 if let Some(item) = &current {
                     refuse_sealed(&Slot::decode(&item.value)?)?;
                 }
-                // The slot after a seal is free as well, so the last one is looked at before the next attempt.
+                // The slot after a seal is free as well, so the last slot is checked before the next attempt.
                 if let Some(last) = &asked {
                     refuse_sealed(&last.slot)?;
                 }
@@ -96,13 +95,13 @@ async fn append(
     }
 }
 
-/// After a wrong guess without a question, the next attempt asks; after an answer, the next attempt trusts it.
+/// Whether the next attempt reads the tail: after a wrong guess without a read it does; after a read, it trusts the result.
 fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
     !asked || tail == guessed
 }
 
-/// How a client saves what it did. One log holds one of both: entries are counted onto the base, and a deployment
-/// stands for itself, so whichever came second would be lost.
+/// How a client saves its progress. A log accepts only one way: entries are applied to the base, and a deployment
+/// replaces it, so the later of the two would hide the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     /// Journal entries.
@@ -111,14 +110,14 @@ pub(super) enum Way {
     Whole,
 }
 
-/// Refuses what can be refused before the log is asked.
+/// Refuses what can be refused without reading the log.
 pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
     if claims.dry_run {
         return Err(Fenced::Preview.into());
     }
     let journals = claims.journals;
     if journals != (way == Way::Journal) {
-        // A client that is too late reads that, whatever it sends.
+        // A client whose update is over gets that answer, whatever it sends.
         check_open(ctx, claims).await?;
         return Err(UpdateError::OtherSaves { journals }.into());
     }
@@ -134,12 +133,12 @@ pub(super) fn refuse_sealed(slot: &Slot) -> Result<(), Error> {
     }
 }
 
-/// Past the token's own end the record decides: a renewal whose answer was lost must not end an update.
+/// After the token has expired, the record decides: a renewal whose answer was lost must not end an update.
 async fn check_lease(ctx: &Context, claims: &Claims) -> Result<(), Error> {
     if ctx.now() <= claims.expires { Ok(()) } else { check_open(ctx, claims).await }
 }
 
-/// Refuses unless the update's record says that it accepts writes.
+/// Refuses unless the update's record accepts writes.
 ///
 /// # Errors
 /// [`UpdateError::Fenced`] with the reason.
@@ -156,13 +155,13 @@ pub(crate) async fn check_open(ctx: &Context, claims: &Claims) -> Result<(), Err
     }
 }
 
-/// The number of the last slot, 0 for an empty log: what this process remembers of the last second, or else asked for. Only
-/// a guess either way, which the condition on the next slot decides about. What was asked for may be the seal, and is not
-/// remembered: an append trusts what it remembers, and the slot after a seal is free.
+/// The number of the last slot; 0 for an empty log. It comes from this process's memory of the last second, or from a
+/// read. Either is only a guess: the condition on the next slot decides. The result of a read may be the seal, and is not
+/// remembered: an append trusts the remembered number, and the slot after a seal is free.
 pub(super) async fn tail(ctx: &Context, id: UpdateId) -> Result<u64, Error> {
     match ctx.memory.tails.get(&id, ctx.now(), TAIL_REMEMBERED_FOR) {
         Some(tail) => Ok(tail),
-        // Only the number: a log is sealed even if its last slot does not read back.
+        // Reads only the number: a log can be sealed even if its last slot does not decode.
         None => Ok(last_item(ctx, id).await?.as_ref().map(slot_number).transpose()?.unwrap_or(0)),
     }
 }

@@ -1,4 +1,4 @@
-//! The life of an update: create, start, begin (both at once), renew, complete, cancel.
+//! The life of an update: create, start, begin (create and start in one request), renew, complete, cancel.
 
 pub mod checkpoints;
 pub mod direct;
@@ -40,45 +40,45 @@ use crate::ports::{Expect, Timestamp, Write};
 use crate::services::error::UpdateError;
 use crate::services::store::retry::Attempts;
 
-/// The newest journal version that this server replays.
+/// The highest journal version that this server replays.
 pub const JOURNAL_VERSION_MAX: u32 = 2;
 
-/// A lease is at least this long, in seconds.
+/// The minimum length of a lease, in seconds.
 const LEASE_SECONDS_MIN: i64 = 1;
 
-/// What a client asks for when it creates an update.
+/// A client's request to create an update.
 #[derive(Debug)]
 pub struct NewUpdate {
-    /// What it does.
+    /// Which operation the update runs.
     pub kind: UpdateKind,
-    /// Whether it only previews.
+    /// Whether it is a preview.
     pub dry_run: bool,
-    /// What is kept to be shown.
+    /// The message, environment and configuration, stored for display.
     pub detail: UpdateDetail,
 }
 
-/// What a client gets when its update starts.
+/// The answer to a client whose update starts.
 #[derive(Debug)]
 pub struct Started {
-    /// The update.
+    /// The ID of the update.
     pub update: UpdateId,
-    /// The version that the stack will have; for a dry run the one it has.
+    /// The version that the update will publish; for a dry run, the current version.
     pub version: u64,
-    /// The update token.
+    /// The update token, which authenticates every later request of the update.
     pub token: String,
-    /// When the lease ends.
+    /// When the lease expires.
     pub expires: Timestamp,
-    /// The journal version; 0 for checkpoints.
+    /// The journal version; 0 if the update saves checkpoints.
     pub journal_version: u32,
-    /// The address of the server that opens the secrets of the state that it starts from, as far as that is known.
+    /// The URL of the server that decrypts the secrets of the base state, if known.
     pub secrets_url: Option<String>,
 }
 
-/// Creates an update. It holds no lock, and is gone by itself unless it is started within an hour.
+/// Creates an update. It holds no lock, and expires by itself unless it is started within an hour.
 ///
 /// # Errors
-/// `StackError::NotFound`; `AccessError::NotAllowed` where the caller may only preview; [`Error::TooLarge`] for more detail than is
-/// kept.
+/// `StackError::NotFound`; `AccessError::NotAllowed` if the caller may only preview; [`Error::TooLarge`] if the detail
+/// exceeds its maximum size.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -98,12 +98,12 @@ pub async fn create(
     }
 }
 
-/// Starts a created update, for the user who created it. Starting one that runs already, as after a lost answer, gives the same
-/// answer again, with a token of its own, and changes neither whose it is nor its lease.
+/// Starts a created update, for the user who created it. A repeat for a running update, as after a lost answer, returns
+/// the same answer with a new token. It changes neither the holder nor the lease.
 ///
 /// # Errors
-/// [`UpdateError::Held`] while an update of somebody else, or another one, holds the stack; [`UpdateError::NotYours`] for any other that
-/// somebody else created; [`UpdateError::NotNow`] when this one is over.
+/// [`UpdateError::Held`] while another update, or this one for another user, holds the stack; [`UpdateError::NotYours`]
+/// for any other update that another user created; [`UpdateError::NotNow`] when this update is over.
 pub async fn start(
     ctx: &Context,
     caller: &Caller,
@@ -125,7 +125,7 @@ pub async fn start(
         if let Status::Running { until, .. } = record.value.status
             && ctx.now() <= until
         {
-            // Where an older program started it, other tokens are out that carry no secret.
+            // An older program started it: its tokens in circulation carry no secret.
             if record.value.renewed_by.is_empty() {
                 return issue_token(ctx, caller, address, &located, id, &record.value, None).await;
             }
@@ -141,8 +141,8 @@ pub async fn start(
         let (next, secret) = renewal::bind(ctx, &next);
         let expect = record.unchanged();
         check_takeable(ctx, &located, &next).await?;
-        // Signed after the commit; a signing key that does not open must not leave the stack held by an update that nobody
-        // has a token for.
+        // The token is signed after the commit. A signing key that cannot be opened must not leave the stack held by an
+        // update for which no client has a token.
         tokens::prepare(ctx).await?;
         let mut writes = Vec::new();
         if !next.dry_run {
@@ -155,24 +155,24 @@ pub async fn start(
     }
 }
 
-/// What a client gets when it begins an update: what [`Started`] says, with what it would ask for next.
+/// The answer to a client that begins an update: [`Started`], and what the client would request next.
 #[derive(Debug)]
 pub struct Begun {
-    /// As for a start.
+    /// The same as for a start.
     pub started: Started,
-    /// The stack and its head, which names the update.
+    /// The stack and its head, which names the running update.
     pub located: Located,
-    /// The stack's tags.
+    /// The tags of the stack after the begin.
     pub tags: BTreeMap<String, String>,
-    /// The gzip of the base deployment's text; `None` for a stack without one, or one so long that the
-    /// client has to export it.
+    /// The gzip of the base deployment's text; `None` for a stack without one, or for one over the size limit, which
+    /// the client has to export.
     pub base: Option<Bytes>,
 }
 
-/// Creates and starts an update at once.
+/// Creates and starts an update in one request.
 ///
 /// # Errors
-/// As [`create`] and [`start`]; [`Error::Broken`] when the base is missing or altered, and then nothing is held.
+/// Those of [`create`] and [`start`]; [`Error::Broken`] when the base is missing or altered, and then nothing is held.
 pub async fn begin(
     ctx: &Context,
     caller: &Caller,
@@ -219,7 +219,7 @@ pub async fn begin(
     }
 }
 
-/// An update writes, and its preview does not: the client asks for both in the same way.
+/// Refuses an update of a caller who may only preview. Clients create previews and updates with the same request.
 fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Result<(), Error> {
     if dry_run {
         return Ok(());
@@ -231,7 +231,7 @@ fn taken(update: &Update) -> Taken<'_> {
     Taken { by: &update.requester, user_made: update.user_made, at: update.created, needs: update.needs() }
 }
 
-/// An update's token is for the user who created it. Its id proves nothing: all who see the stack see it.
+/// Refuses a caller who did not create the update. The ID proves nothing: every user who sees the stack sees it.
 async fn check_created(
     ctx: &Context,
     caller: &Caller,
@@ -241,7 +241,7 @@ async fn check_created(
     let runs = match update.status {
         Status::NotStarted => false,
         Status::Running { until, .. } if ctx.now() <= until => true,
-        // Over for everybody, and the answer says so.
+        // It is over for every caller, and `start` reports that.
         Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => return Ok(()),
     };
     let Located { head, .. } = located;
@@ -273,7 +273,7 @@ fn start_command(head: &StackHead, journal_version: u32) -> Command {
     Command::Start { base_version: head.version, journal_version: journal_version.min(JOURNAL_VERSION_MAX) }
 }
 
-/// The detail is bounded here because nothing may keep the update from being published later.
+/// Bounds the detail before anything is stored, so that its size cannot prevent publishing the update later.
 fn check_detail(new: &NewUpdate) -> Result<(), Error> {
     let bytes = new.detail.encode().len();
     if bytes > UPDATE_DETAIL_BYTES_MAX {
@@ -290,12 +290,12 @@ fn detail_write(ctx: &Context, id: UpdateId, new: &NewUpdate) -> Write {
     store::put(ctx, UpdateDetail::key(id), Expect::Any, &new.detail)
 }
 
-/// A dry run takes nothing, so nothing stands in its way.
+/// Refuses an update while another one holds the stack. A dry run takes no lock, so it is never refused.
 async fn check_takeable(ctx: &Context, located: &Located, update: &Update) -> Result<(), Error> {
     if update.dry_run { Ok(()) } else { takeover::check_free(ctx, &located.head.value).await }
 }
 
-/// Shows in lists that an update holds the stack, and gives it these tags.
+/// Marks the stack's list entry as updating, and sets these tags.
 fn name_write(
     ctx: &Context,
     address: &StackAddress,
@@ -307,7 +307,8 @@ fn name_write(
     store::put(ctx, StackEntry::key(address), name.unchanged(), &next)
 }
 
-/// Makes the update run: with the stack's head, unless it is a dry run. False when the head or the update changed.
+/// Commits a running update, and unless it is a dry run, the stack's head with it. False when the head or the update
+/// changed meanwhile.
 async fn commit_start(
     ctx: &Context,
     located: &Located,
@@ -327,12 +328,12 @@ async fn commit_start(
     if store::commit(ctx, writes).await?.is_err() {
         return Ok(false);
     }
-    // The log is empty, so the first append need not ask for its tail.
+    // The log is empty, so the first append need not read its tail.
     ctx.memory.tails.put(id, ctx.now(), 0);
     Ok(true)
 }
 
-/// When the lease of an update that runs ends.
+/// When the lease of a running update expires.
 fn lease(update: &Update) -> Result<Timestamp, Error> {
     match update.status {
         Status::Running { until, .. } => Ok(until),
@@ -342,7 +343,7 @@ fn lease(update: &Update) -> Result<Timestamp, Error> {
     }
 }
 
-/// What the client gets of an update that runs. The caller has prepared for signing the token.
+/// The answer for a running update. The caller has already called [`tokens::prepare`].
 async fn issue_token(
     ctx: &Context,
     caller: &Caller,
@@ -360,12 +361,12 @@ async fn issue_token(
     Ok(Started { update: id, version, token, expires, journal_version, secrets_url })
 }
 
-/// Extends the lease for who may still do what the update does. Two calls in sequence: reads at once and a write. The old token
-/// stays good until its own end.
+/// Extends the lease, if the bearer may still run the update. Takes two rounds of calls: parallel reads, then a write.
+/// The old token stays valid until its own expiry.
 ///
 /// # Errors
-/// [`UpdateError::Fenced`] when the update is over, its user may not go on, or the token is not one that we gave out: the client ends, as it
-/// must.
+/// [`UpdateError::Fenced`] when the update is over, its user may not continue, or this server did not issue the token.
+/// The client then ends, as it must.
 pub async fn renew(
     ctx: &Context,
     address: &StackAddress,
@@ -391,13 +392,13 @@ pub async fn renew(
     }
 }
 
-/// Ends an update as its client asks: seals its log and publishes what that holds, whatever the outcome. A repeat, as
-/// after a lost answer, joins the first or finds it done.
+/// Ends an update at its client's request: seals the log and publishes its content, whatever the outcome. A repeat, as
+/// after a lost answer, joins the first request or finds it completed.
 ///
 /// # Errors
-/// [`UpdateError::Fenced`] when it was ended otherwise: cancelled, or its lease is over.
+/// [`UpdateError::Fenced`] when it ended in another way: it was cancelled, or its lease expired.
 pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Result<(), Error> {
-    // Asked for beside the record, for the seal.
+    // The seal needs the tail: it is read in parallel with the record.
     let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
     let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
     let ended = seal_and_publish(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
@@ -407,21 +408,21 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
     })
 }
 
-/// Who holds a stack.
+/// The holder of a stack.
 ///
 /// # Errors
-/// As [`takeover::locate_settled`].
+/// Those of [`takeover::locate_settled`].
 pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Holder>, Error> {
     let located = takeover::locate_settled(ctx, caller, address).await?;
     takeover::holder(ctx, &located.head.value).await
 }
 
-/// Ends an update for a person who asks for it: its client is refused from then on, and what it saved is published.
-/// Cancelling what was cancelled is no error. Says who had begun it.
+/// Ends an update at a user's request: its client is refused from then on, and what it saved is published. Cancelling a
+/// cancelled update succeeds. Returns the requester who began the update.
 ///
 /// # Errors
 /// [`UpdateError::NothingToCancel`] when the stack's last update is over, [`UpdateError::NotNow`] when an older one is;
-/// `AccessError::NotAllowed` for one of somebody else, and with a token that may not begin it.
+/// `AccessError::NotAllowed` for another user's update, and for a token that may not begin this one.
 pub async fn cancel(
     ctx: &Context,
     caller: &Caller,
@@ -429,7 +430,7 @@ pub async fn cancel(
     update: &str,
 ) -> Result<Requester, Error> {
     let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
-    let what = What { own: "cancelling your update", others: "cancelling an update of somebody else" };
+    let what = What { own: "cancelling your update", others: "cancelling another user's update" };
     caller.check_may_end(&address.org, &taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
@@ -453,7 +454,7 @@ async fn seal_and_publish(
     outcome: Outcome,
     by: SealedBy,
 ) -> Result<(), Error> {
-    // The client's own end and everybody else's are told apart: a client must learn that it was fenced out.
+    // An end by the client is not the same as one by a cancel or an expiry: the client must learn that it was fenced out.
     let is_same = |ended: Outcome, who: &SealedBy| {
         ended == outcome && (*who == SealedBy::Client) == (by == SealedBy::Client)
     };

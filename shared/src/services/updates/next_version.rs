@@ -1,4 +1,4 @@
-//! The next version of a stack: its blob, its history entry, and what readers ask for, ready to be committed.
+//! The next version of a stack: its blob, its history entry and its outputs, ready to commit.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::ports::{Expect, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
 use crate::services::{Error, store};
 
-/// A version to be, but for its deployment.
+/// The description of a new version, without its deployment.
 pub(crate) struct NewVersion {
     pub(crate) update: UpdateId,
     pub(crate) kind: UpdateKind,
@@ -24,21 +24,21 @@ pub(crate) struct NewVersion {
     pub(crate) ended: Timestamp,
     pub(crate) resource_changes: Option<BTreeMap<String, u64>>,
     pub(crate) detail: UpdateDetail,
-    /// What of the log is not in it.
+    /// The part of the log that the version lacks.
     pub(super) left_out: Option<LeftOut>,
 }
 
-/// The end of a log that an operator leaves out of a version, since it does not read back.
+/// The end of a log that an operator leaves out of a version because it is unreadable.
 pub(crate) struct LeftOut {
-    /// The first slot that is left out.
+    /// The first slot left out.
     pub(crate) from: u64,
-    /// How many there are.
+    /// The number of slots left out.
     pub(crate) count: u64,
-    /// What is wrong with the log.
+    /// Why the log cannot be read.
     pub(crate) why: String,
 }
 
-/// A version whose blobs are stored, with the writes that make it one.
+/// A version whose blobs are stored, with the writes that publish it.
 pub(crate) struct StoredVersion {
     pub(crate) writes: Vec<Write>,
     pub(crate) update: UpdateId,
@@ -115,7 +115,7 @@ pub(super) async fn store_version(
     Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
 }
 
-/// Moves a head and a name to a version.
+/// Moves a stack's head and list entry to a version.
 pub(crate) fn advance(head: &mut StackHead, name: &mut StackEntry, next: &StoredVersion) {
     head.version = next.version;
     head.running = None;

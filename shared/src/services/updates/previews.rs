@@ -1,4 +1,4 @@
-//! The previews of a stack. A preview takes no lock and makes no version; what is kept of it goes after a while.
+//! The previews of a stack. A preview takes no lock and creates no version; its records are erased after a while.
 
 use futures::future::try_join_all;
 
@@ -14,50 +14,50 @@ use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup::Located;
 use crate::services::{Error, store};
 
-/// Of the previews that started from one version only so many are looked at, the first ones.
+/// The maximum number of previews read for one base version. Later ones are not listed.
 const PREVIEWS_MAX: usize = 1_000;
 
-/// Previews on one page, at most: each costs three reads, which go side by side.
+/// The maximum number of previews on one page. Each costs three reads, which run in parallel.
 pub const PAGE_MAX: u64 = 100;
 
-/// Where the entry of a preview lies. It goes when the preview's record does.
+/// The key of a preview's list entry. The entry is erased together with the preview's record.
 pub(super) fn entry_key(id: UpdateId, update: &Update) -> Key<Preview> {
     Preview::key(update.stack, update.base_version, update.created, id)
 }
 
-/// The entry of a preview that starts, in its stack's list.
+/// The write that lists a starting preview under its stack.
 pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write {
     store::put(ctx, entry_key(id, update), Expect::Any, &Preview { update: id })
 }
 
-/// What is known of a preview.
+/// The stored records of a preview.
 #[derive(Debug)]
 pub struct Previewed {
-    /// Its id.
+    /// The update ID of the preview.
     pub id: UpdateId,
-    /// Its record.
+    /// The update record of the preview.
     pub update: Update,
-    /// What it was started with.
+    /// The message, environment and configuration that the client sent with it.
     pub detail: UpdateDetail,
-    /// What would be done, once its engine said so.
+    /// The planned changes, once the engine has sent them.
     pub summary: Option<UpdateSummary>,
 }
 
-/// Some previews.
+/// A page of previews.
 #[derive(Debug)]
 pub struct Previews {
-    /// Those on the page.
+    /// The previews on the page.
     pub page: Vec<Previewed>,
-    /// How many there are in all.
+    /// The number of previews in total.
     pub total: u64,
-    /// The stack's version.
+    /// The current version of the stack.
     pub newest: u64,
 }
 
-/// A page of the previews that started from a version of the stack; from the current one where none is named.
+/// Lists the previews that started from a version of the stack, by default the current one.
 ///
 /// # Errors
-/// As [`takeover::locate_settled`].
+/// Those of [`takeover::locate_settled`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -87,7 +87,7 @@ pub async fn list(
             store::read(ctx, &detail),
             store::read(ctx, &summary),
         )?;
-        // It has just gone.
+        // The preview was erased after the list was read.
         let Some(update) = update else { return Ok::<_, Error>(None) };
         let detail = detail.map(|detail| detail.value).unwrap_or_default();
         Ok(Some(Previewed {

@@ -1,7 +1,7 @@
-//! Sealing an update's log and publishing what it holds: how a stack gets its next version.
+//! Seals an update's log and publishes its content as the stack's next version.
 //!
-//! Everything here may be done twice, by anybody, after a crash at any line: sealing takes a slot that only one can
-//! take, publishing makes the same bytes again and moves the head on the condition that it has not moved.
+//! Any process may repeat any step here, after a crash at any line. Sealing takes a slot that only one writer can take.
+//! Publishing produces the same bytes again, and moves the head on the condition that it has not moved.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -28,15 +28,15 @@ use crate::services::store::stack_lookup;
 use crate::services::store::update_record::update_write;
 use crate::services::{Error, store, work};
 
-/// So many slots whose bytes lie in blobs are fetched beside each other. What is fetched is held anyway.
+/// The maximum number of blobs of a log that are fetched in parallel. The fetched bytes stay in memory anyway.
 const FETCHES_AT_ONCE: usize = 16;
 
-/// Between two looks at whether another process has published.
+/// The time between two checks whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Seals an update's log, and returns the sealed update. `None` when it changed since `record` was read: the caller reads
-/// and decides again. `tail` is the number of the last slot, as far as the caller knows it; where this process appended a
-/// moment ago, it is known without a question.
+/// Seals an update's log and returns the sealed update. `None` if it changed after `record` was read: the caller reads
+/// and decides again. `tail` is the number of the last slot, if the caller knows it; if this process appended a moment
+/// ago, it is known without a read.
 ///
 /// # Errors
 /// [`UpdateError::NotNow`] when the update cannot be sealed.
@@ -77,7 +77,8 @@ pub(super) async fn seal(
     }
 }
 
-/// Publishes an update that was sealed when it was read. Whoever comes second waits for the first, in this process or another, and finds it done.
+/// Publishes an update that was sealed when it was read. A second caller, in this or another process, waits for the first
+/// and then finds the update published.
 ///
 /// # Errors
 /// [`Error::Broken`] when the log or the base does not read back.
@@ -90,7 +91,7 @@ pub(super) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
         let mut known = Some(sealed);
         let _turn = match turn.try_lock() {
             Ok(turn) => turn,
-            // Somebody else has it, so what was read is old by the time that they are done.
+            // Another request is publishing, so the record will be outdated when it finishes.
             Err(_) => {
                 known = None;
                 account::give_turn_away();
@@ -102,7 +103,7 @@ pub(super) async fn publish(ctx: &Context, id: UpdateId, sealed: Stored<Update>)
     if result.is_ok() {
         ctx.memory.forget_update(id);
     }
-    // Who waits holds the turn itself; who comes later finds the update ended.
+    // A waiter holds its own reference to the turn; a later caller finds the update ended.
     ctx.memory.publishing.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
     result
 }
@@ -141,7 +142,7 @@ async fn publish_exclusively(
     }
 }
 
-/// One attempt, with the whole log or without its end; false when something changed meanwhile.
+/// Tries once to publish, with the whole log or without its end. False if something changed meanwhile.
 pub(super) async fn try_publish(
     ctx: &Context,
     id: UpdateId,
@@ -169,7 +170,7 @@ pub(super) async fn try_publish(
         store::read(ctx, &detail_key),
     )?;
     if head.value.running != Some(id) {
-        // It was published since the record was read; the next look at the record says so.
+        // It was published after the record was read. The next read of the record shows that.
         return Ok(false);
     }
     if left_out.is_none() && log.seal.as_ref() != Some(seal) {
@@ -206,15 +207,15 @@ pub(super) async fn try_publish(
     Ok(store::commit(ctx, writes).await?.is_ok())
 }
 
-/// A log as it was read: its contents, and what follows them.
+/// The content of a log, up to where it was read.
 struct Log {
     parts: Vec<fold::LogPart>,
-    /// When the last slot was taken.
+    /// The time of the last slot.
     last: Option<Timestamp>,
     seal: Option<Seal>,
 }
 
-/// The contents of a log up to its seal, to the slot before `end`, or to its last slot by now. Slots must be dense.
+/// Reads a log up to its seal, to the slot before `end`, or to its current last slot. Slots must be consecutive.
 async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, Error> {
     let items = store::query_all(ctx, Slot::of_update(id), usize::MAX).await?;
     let mut log = Log { parts: Vec::new(), last: None, seal: None };
@@ -234,8 +235,8 @@ async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, 
         }
         slots.push((slot, tail));
     }
-    // Of texts that were saved one over the other, only those are fetched that the last one is made of; of whole
-    // deployments only the one that was made last. A log may hold hundreds, and each may be large.
+    // Of the saved texts, only those are fetched that the last one is built from; of the whole deployments, only the one
+    // with the latest manifest time. A log may contain hundreds, and each may be large.
     let chain = last_chain(slots.iter().map(|(slot, _)| slot.content.save()));
     let made = slots.iter().enumerate().filter_map(|(index, (slot, _))| Some((slot.made?, index)));
     let last_made = made.max().map(|(_, index)| index);
@@ -250,7 +251,7 @@ async fn read_log(ctx: &Context, id: UpdateId, end: Option<u64>) -> Result<Log, 
     Ok(log)
 }
 
-/// What one slot gives to a fold, from wherever its bytes lie.
+/// The part of a fold that a slot contains, from the item or from its blob.
 async fn fetch_part(ctx: &Context, content: Content, tail: Bytes) -> Result<Option<fold::LogPart>, Error> {
     let Some(payload) = content.payload() else { return Ok(None) };
     let gzip = store::fetch(ctx, payload, tail).await?;
@@ -262,8 +263,8 @@ async fn fetch_part(ctx: &Context, content: Content, tail: Bytes) -> Result<Opti
     }))
 }
 
-/// What the deployment of a stack is by now, while an update runs: the gzip of its text; `None` if the update has not
-/// changed it. Nothing is stored.
+/// The gzip of the deployment's current text while an update runs; `None` if the update has not changed it. Nothing is
+/// stored.
 pub(crate) async fn preview_of_log(
     ctx: &Context,
     id: UpdateId,

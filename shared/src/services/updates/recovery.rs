@@ -1,5 +1,5 @@
-//! The way out for an update that is over and cannot be published, since its log does not read back: an operator looks
-//! at the slots and chooses the last good one.
+//! Recovery for an update that is over but cannot be published because its log is unreadable: an operator inspects the
+//! slots and chooses the last good one.
 
 use super::log;
 use super::next_version::LeftOut;
@@ -20,27 +20,27 @@ use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::{Error, store};
 
-/// A slot of a log as it is found.
+/// A slot of a log, as an inspection finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotView {
-    /// Its number.
+    /// The number of the slot, from 1.
     pub number: u64,
-    /// When it was taken, if it reads.
+    /// When it was written, if it is readable.
     pub at: Option<Timestamp>,
-    /// What is in it: `entries`, `checkpoint`, `verbatim`, `delta` or `seal`, if it reads.
+    /// `entries`, `checkpoint`, `verbatim`, `delta` or `seal`, if it is readable.
     pub kind: Option<&'static str>,
-    /// Journal entries in it.
+    /// The number of journal entries in it.
     pub entries: Option<usize>,
-    /// The length of what it holds, inflated.
+    /// The size of its content in bytes, inflated.
     pub bytes: Option<usize>,
     /// Why it cannot be used.
     pub problem: Option<String>,
 }
 
-/// The slots of the log of an update of this stack, or of the update that held the stack last. Reads all of the log.
+/// Lists the log slots of an update of this stack, by default of the one that held the stack last. Reads the whole log.
 ///
 /// # Errors
-/// [`UpdateError::NotFound`], [`StackError::NeverUpdated`]. A slot that does not read is none.
+/// [`UpdateError::NotFound`], [`StackError::NeverUpdated`]. An unreadable slot is listed, not an error.
 pub async fn slots(
     ctx: &Context,
     caller: &Caller,
@@ -100,24 +100,24 @@ async fn inspect(ctx: &Context, item: &Item, view: &mut SlotView) -> Result<(), 
     Ok(())
 }
 
-/// What came of publishing from a log.
+/// The result of publishing from a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FromLog {
-    /// The update that was published.
+    /// The ID of the published update.
     pub update: UpdateId,
-    /// The stack's version with it.
+    /// The version of the stack that it published.
     pub version: u64,
-    /// How many slots were left out; 0 if the whole log could be published after all.
+    /// The number of slots left out; 0 if the whole log could be published after all.
     pub left_out: u64,
 }
 
-/// Publishes the update that holds a stack, which is over, with the slots of its log up to `last` only. A log that reads
-/// back is published whole: nothing that was acknowledged is left out without need. What is left out is named in the
-/// version, and the client of the update was told that it was kept.
+/// Publishes the ended update that still holds a stack, with only the slots of its log up to `last`. A readable log is
+/// published whole, so that no acknowledged write is lost without need. The version names what is left out, although
+/// the update's client received an acknowledgment for it.
 ///
 /// # Errors
 /// [`UpdateError::Held`] while the update runs; [`UpdateError::NoneHolds`], [`UpdateError::OtherHolds`], [`UpdateError::NoSlot`];
-/// [`Error::Broken`] when the slots up to `last`, or the base, do not read back either.
+/// [`Error::Broken`] when the slots up to `last`, or the base, are unreadable too.
 pub async fn from_log(
     ctx: &Context,
     caller: &Caller,
@@ -141,7 +141,7 @@ pub async fn from_log(
         let version = head.value.version + 1;
         let why = match publish_whole(ctx, id, record, &head.value).await {
             Ok(true) => return Ok(FromLog { update: id, version, left_out: 0 }),
-            // It changed since it was read.
+            // It changed after it was read.
             Ok(false) => continue,
             Err(Error::Broken(why)) => why,
             Err(error) => return Err(error),
@@ -158,14 +158,16 @@ pub async fn from_log(
             Ok(true) => return Ok(FromLog { update: id, version, left_out: slots - last }),
             Ok(false) => {}
             Err(Error::Broken(why)) => {
-                return Err(Error::Broken(format!("not even with its first {last} slots alone: {why}")));
+                return Err(Error::Broken(format!(
+                    "even its first {last} slots alone cannot be published: {why}"
+                )));
             }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// Publishes an update as it should be. False when it changed meanwhile.
+/// Publishes an update with its whole log. False if it changed meanwhile.
 async fn publish_whole(
     ctx: &Context,
     id: UpdateId,

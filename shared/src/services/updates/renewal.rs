@@ -1,8 +1,11 @@
-//! Whether the user who runs an update may still do so. A lease is renewed by the rights of today, so what was taken away ends with
-//! the lease: a role, a membership, a token, a user, and the stack itself.
+//! Decides whether an update's lease may be renewed.
 //!
-//! And whether the update token is one that we gave out: somebody else may have a copy of the key that signs. Each carries a secret, whose
-//! hash the update's record has had since the update was started, so that a token which was made elsewhere ends with the lease that it claims.
+//! The user who runs the update must still be allowed to. A renewal checks the current permissions, so a role, a
+//! membership, a token, a user or the stack itself that is taken away ends the update with its lease.
+//!
+//! This server must have issued the update token: somebody else may have a copy of the signing key. Each token carries a
+//! secret whose hash the update's record has stored since the start. So a forged token expires with the lease that it
+//! claims.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,10 +23,10 @@ use crate::services::store::sha256_hex;
 use crate::services::store::update_record::read_own;
 use crate::services::{Error, store};
 
-/// Random bytes of a secret that update tokens are renewed by.
+/// The length of the secret that renews update tokens, in random bytes.
 const SECRET_BYTES: usize = 16;
 
-/// One more secret that tokens of this update are renewed by, and the record that knows it.
+/// Creates another secret for renewing tokens of this update, and the record that stores its hash.
 pub(super) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
     let mut random = [0; SECRET_BYTES];
     ctx.ids.fill(&mut random);
@@ -31,8 +34,8 @@ pub(super) fn bind(ctx: &Context, update: &Update) -> (Update, String) {
     (update.renewed_by_one_more(sha256_hex(secret.as_bytes())), secret)
 }
 
-/// Refuses to renew a token that we did not give out. Those of an update that an older program started carry no secret: the key that signs has
-/// to be enough, as long as it does.
+/// Refuses to renew a token that this server did not issue. Tokens of an update that an older program started carry no
+/// secret: for them a signature by the current key is enough.
 ///
 /// # Errors
 /// `UpdateError::Fenced`.
@@ -44,18 +47,18 @@ pub(super) fn check_bound(claims: &Claims, update: &Update) -> Result<(), Error>
     if is_ours { Ok(()) } else { Err(Fenced::TokenNotIssued.into()) }
 }
 
-/// Who runs an update and where, as it is stored today.
+/// The current stored records of an update's user, tokens and stack.
 pub(crate) struct Standing {
     login: Login,
     user: Option<User>,
-    /// The access tokens that it needs, by their names: the one that the update token was given for, and the one that the update
-    /// was created with. `None` for one that is not there any more.
+    /// The access tokens that the update depends on, by name: the one that the update token was issued for, and the one
+    /// that created the update. `None` for one that no longer exists.
     tokens: Vec<(TokenName, Option<Token>)>,
     head: Option<StackHead>,
 }
 
-/// The record of the update that a token is of, with who runs it and where. Four reads at once, and two more after them where
-/// the update was created with another token, or the update token is one of an older program.
+/// Reads the record of a token's update, and its standing. Takes four parallel reads, and two more after them if another
+/// token created the update, or if an older program issued the update token.
 ///
 /// # Errors
 /// `UpdateError::Fenced` when the update is gone.
@@ -64,7 +67,7 @@ pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Updat
     let bearer = async {
         let Some(bearer) = &claims.bearer else { return Ok(None) };
         let (user, token) = find(ctx, &bearer.login, &bearer.token).await?;
-        // One of the same name that was made since is another token.
+        // A token created later under the same name is another token.
         let token = token.filter(|token| token.created == bearer.made);
         Ok::<_, Error>(Some((user, (bearer.token.clone(), token))))
     };
@@ -84,7 +87,8 @@ pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Updat
     Ok((record, Standing { login, user, tokens, head: head.map(|head| head.value) }))
 }
 
-/// A user, and the access token of this name. Access tokens alone begin updates, and each has an entry in its owner's list.
+/// Reads a user, and the access token of this name. Only access tokens begin updates, and each has an entry in its
+/// owner's list.
 async fn find(
     ctx: &Context,
     login: &Login,
@@ -96,10 +100,10 @@ async fn find(
 }
 
 impl Standing {
-    /// Refuses an update whose stack or whose bearer's rights were taken away. No call, unless the stack was renamed.
+    /// Refuses an update if its stack is gone or its bearer lost permission. Makes no call unless the stack was renamed.
     ///
     /// # Errors
-    /// `UpdateError::Fenced`: the client ends, as it must.
+    /// `UpdateError::Fenced`: the client then ends, as it must.
     pub(crate) async fn check(
         self,
         ctx: &Context,
@@ -110,7 +114,7 @@ impl Standing {
         let now = ctx.now();
         let head = head.filter(|head| head.deleted.is_none());
         let head = head.ok_or_else(|| ended(Revoked::StackDeleted(address.clone())))?;
-        // A preview goes on under the name that it began with, as long as that means its stack.
+        // A preview continues under the name that it began with, unless another stack has taken that name.
         let is_renamed = head.address != *address;
         if is_renamed && store::get(ctx, &StackEntry::key(address)).await?.is_some() {
             return Err(ended(Revoked::NameTaken(address.clone())));
@@ -118,7 +122,7 @@ impl Standing {
         let org = &head.address.org;
         let is_same = |user: &User| update.user_made.is_none_or(|made| user.created == made);
         let user = user.filter(is_same).ok_or_else(|| ended(Revoked::UserRemoved(login.clone())))?;
-        // A token that merely ends may finish what it began, as it may under a lock.
+        // An expired token may finish what it began, for the same grace period as under a lock.
         let in_time = |expires: Timestamp| {
             now < expires || (update.created < expires && now < expires.plus(TOKEN_GRACE))
         };

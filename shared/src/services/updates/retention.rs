@@ -1,8 +1,9 @@
-//! What is kept for how long, and how it goes: logs, events, versions, blobs.
+//! How long logs, events, versions and blobs are kept, and how they are erased.
 //!
-//! Everything here is done by sweeps, a page at a time, may be done twice and by several at once, and goes on after a
-//! crash where it was: what is gone is not found again, and what is left is still due. Items go first, each page with
-//! the due items of the blobs that it named, in one commit; so a blob that was named once is always named or due.
+//! Sweeps do all of this, one page at a time. Every step may be repeated, may run in several processes at once, and
+//! continues after a crash where it stopped: erased items are not found again, and the rest is still due. Items are erased
+//! first. Each page commits together with due items for the blobs that it named, so every blob is always either named or
+//! due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -22,26 +23,26 @@ use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::{Error, store};
 
-/// A log and events are kept for at least so long, whatever was chosen. What is sent late has to find the log's seal, or
-/// else that its token is no longer good, and a token is good for minutes.
+/// The minimum time that a log and events are kept, whatever the settings. A late request must find the log's seal, or
+/// else an expired token, and a token is valid for minutes.
 const KEPT_FOR_MIN: Duration = Duration::from_secs(3600);
 
-/// What came of an update that holds nothing, a preview or one that was never started, is kept for at most so long.
+/// The maximum time that the records of a preview, or of an update that never started, are kept.
 const SCRAP_KEPT_FOR_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Items that one commit removes; each may leave a due item, and a commit has 100 writes.
+/// The maximum number of items that one commit erases. Each may add a due item, and a commit has at most 100 writes.
 const PAGE: usize = 45;
 
-/// Items that are removed on their own beside each other.
+/// The maximum number of single-item deletes in parallel.
 const DELETES_AT_ONCE: usize = 16;
 
-/// How long after the end of an update the first of its things goes.
+/// The time from the end of an update until the first of its records is erased.
 pub(crate) fn kept_at_least(ctx: &Context) -> Duration {
     let kept = &ctx.settings.retention;
     kept.logs.min(kept.events).max(KEPT_FOR_MIN)
 }
 
-/// Looks at an update that is over: removes its log and its events when their time has come, and then its record.
+/// Sweeps an update that is over: erases its log and its events when they are due, and after both its record.
 pub(crate) async fn sweep_update(
     ctx: &Context,
     id: UpdateId,
@@ -62,7 +63,7 @@ pub(crate) async fn sweep_update(
     if now < over.plus(logs) {
         later.push(over.plus(logs));
     } else if skipped_entries(ctx, id, update).await? {
-        // It goes with the version: whoever removes that makes the update due.
+        // The log is erased with the version: erasing the version makes the update due.
         log_stays = true;
     } else if !erase_log(ctx, id, now.plus(BLOB_OUTLIVES), &mut pages).await? {
         return Ok(Next::MoreOfIt);
@@ -83,14 +84,14 @@ pub(crate) async fn sweep_update(
     Ok(Next::Done)
 }
 
-/// Whether the version that an update published lacks entries of its log, which is then the only place where they are.
+/// Whether the version that an update published lacks entries of its log. The log is then their only copy.
 async fn skipped_entries(ctx: &Context, id: UpdateId, update: &Update) -> Result<bool, Error> {
     let key = StackVersion::key(update.stack, update.base_version.saturating_add(1));
     let version = store::read(ctx, &key).await?;
     Ok(version.is_some_and(|version| version.value.update == id && version.value.skipped_count > 0))
 }
 
-/// Removes everything of an update. False when there is more than a sweep does at once.
+/// Erases all records of an update. False if more remains than one sweep erases.
 pub(crate) async fn erase_update(
     ctx: &Context,
     id: UpdateId,
@@ -128,7 +129,7 @@ async fn erase_events(
     erase_items(ctx, EventBatch::of_update(id), blobs, blobs_at, pages).await
 }
 
-/// The record goes last: without it nothing of the update is found any more.
+/// Erases the record, last: without it, nothing of the update can be found.
 async fn erase_record(ctx: &Context, id: UpdateId, stack: StackId) -> Result<(), Error> {
     let mut keys: Vec<ItemKey> = vec![
         Update::key(id).into(),
@@ -139,12 +140,12 @@ async fn erase_record(ctx: &Context, id: UpdateId, stack: StackId) -> Result<(),
     let record = store::read(ctx, &Update::key(id)).await?;
     let preview = record.filter(|record| record.value.dry_run);
     keys.extend(preview.map(|record| previews::entry_key(id, &record.value).into()));
-    // Nothing is expected, so nothing can be refused.
+    // The writes have no condition, so they cannot be refused.
     let _ = store::commit(ctx, keys.into_iter().map(|key| delete(key, Expect::Any)).collect()).await?;
     Ok(())
 }
 
-/// The due item of a payload's blob, which no other item ever names.
+/// The due item for a payload's blob, which only one item ever names.
 pub(crate) fn only_blob(payload: &Payload) -> Option<Due> {
     match payload {
         Payload::Inline => None,
@@ -152,8 +153,8 @@ pub(crate) fn only_blob(payload: &Payload) -> Option<Due> {
     }
 }
 
-/// Removes all items of a key range, oldest first, with due items for what they name. False when there is more than a
-/// sweep does at once.
+/// Erases all items of a key range, oldest first, and writes due items for the blobs that they name. False if more
+/// remains than one sweep erases.
 pub(crate) async fn erase_items<T>(
     ctx: &Context,
     prefix: KeyPrefix<T>,
@@ -179,7 +180,7 @@ pub(crate) async fn erase_items<T>(
                     writes.push(gone);
                     writes.extend(named.iter().map(|due| due_write(ctx, due, blobs_at)));
                 }
-                // What cannot be read cannot be kept from going; its blob, if it has one, is left without a name.
+                // A damaged item is erased as well. Its blob, if it has one, is left without an item that names it.
                 Err(error) => {
                     let (partition, sort) = (&item.key.partition, &item.key.sort);
                     tracing::warn!(partition, sort, error = &error as &dyn std::error::Error, "damaged");
@@ -187,11 +188,11 @@ pub(crate) async fn erase_items<T>(
                 }
             }
         }
-        // Nothing is expected, so nothing can be refused.
+        // The writes have no condition, so they cannot be refused.
         if !writes.is_empty() {
             let _ = store::commit(ctx, writes).await?;
         }
-        // What leaves nothing behind goes on its own, which costs half where commits are paid for.
+        // An item without a blob is deleted by itself, which costs half where commits are billed.
         let commits = alone.into_iter().map(|gone| store::commit(ctx, vec![gone]));
         stream::iter(commits).buffered(DELETES_AT_ONCE).try_for_each(|_| ready(Ok(()))).await?;
         if !page.more {
@@ -200,7 +201,7 @@ pub(crate) async fn erase_items<T>(
     }
 }
 
-/// A version as far as pruning asks.
+/// The fields of a version that pruning needs.
 struct Listed {
     key: ItemKey,
     number: u64,
@@ -224,21 +225,22 @@ async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Err
     }
 }
 
-/// Versions that one commit removes: each with its item, a due item for its update, and one for its blob.
+/// The maximum number of versions that one commit erases. Each takes three writes: its item, a due item for its update,
+/// and one for its blob.
 const VERSIONS_PER_COMMIT: usize = 30;
 
-/// Removes the versions of a stack that are more than are kept, the oldest first. The head's version stays, and so does
-/// what a running update is based on, which is the same one.
+/// Erases the oldest versions of a stack that exceed the retention setting. The head's version stays; it is also the
+/// base of a running update.
 ///
-/// A blob goes when the last version that names it has gone, wherever that stands: a version without a change names the
-/// blob of the one before, and a restored one an old blob. So all versions are listed, and the head is checked with each
-/// commit: a version that is published meanwhile moves it.
+/// A blob is erased with the last version that names it, wherever that version is: an unchanged version names the
+/// previous one's blob, and a restored version an old blob. So all versions are listed, and each commit checks the head,
+/// which a concurrent publish moves.
 pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
     let Some(kept) = ctx.settings.retention.versions else { return Ok(Next::Done) };
     let head_key = StackHead::key(stack);
     let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
     let prunable = head.value.version.saturating_sub(kept.get());
-    // A removed stack goes as a whole, or comes back as it was.
+    // A deleted stack is erased as a whole, or undeleted unchanged.
     if prunable == 0 || head.value.deleted.is_some() {
         return Ok(Next::Done);
     }
@@ -255,7 +257,7 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
         let mut writes = vec![check(head_key.clone(), head.unchanged())];
         for version in some {
             writes.push(delete(version.key.clone(), Expect::Any));
-            // A log that was kept for the version's sake may go now.
+            // A log that was kept because of this version can be erased now.
             writes.push(due_write(ctx, &Due::Update(version.update), now));
             if last_to_name.get(version.blob.as_str()) == Some(&version.number) {
                 let due = Due::Blob { key: version.blob.clone(), stack: Some(stack) };
@@ -263,7 +265,7 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
             }
         }
         if store::commit(ctx, writes).await?.is_err() {
-            // The stack goes on; the next sweep looks again.
+            // The stack has moved on; the next sweep tries again.
             return Ok(Next::AsItIs);
         }
         swept.pruned += some.len();
@@ -271,8 +273,8 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
     Ok(Next::Done)
 }
 
-/// Looks at the outputs of a version: while they are the current ones they are looked at again, and else they go when
-/// a blob's time is over.
+/// Sweeps the outputs of a version: current ones are checked again later; former ones are erased after the time that a
+/// blob outlives its last reference.
 pub(crate) async fn sweep_outputs(ctx: &Context, stack: StackId, key: &str) -> Result<Next, Error> {
     let later = ctx.now().plus(BLOB_OUTLIVES);
     let current = store::read(ctx, &StackOutputs::key(stack)).await?;
@@ -282,7 +284,7 @@ pub(crate) async fn sweep_outputs(ctx: &Context, stack: StackId, key: &str) -> R
     })
 }
 
-/// Removes a blob, unless a version names it again: then whoever removes that version leaves another due item.
+/// Erases a blob, unless a version names it again: erasing that version writes another due item.
 pub(crate) async fn sweep_blob(
     ctx: &Context,
     key: &str,
@@ -300,7 +302,7 @@ pub(crate) async fn sweep_blob(
     Ok(Next::Done)
 }
 
-/// The writes that remove versions of a stack that goes as a whole, with the due items of their blobs.
+/// The writes that erase versions of a stack that is erased as a whole, and the due items for their blobs.
 pub(crate) fn erase_versions(
     ctx: &Context,
     stack: StackId,
@@ -313,7 +315,7 @@ pub(crate) fn erase_versions(
         match StackVersion::decode(&item.value) {
             Ok(version) => {
                 blobs.insert(version.snapshot.blob);
-                // Where they were too long for an item. Its due item may come later than this one.
+                // The outputs, if they were too long for an item. Their own due item may be later than this one.
                 blobs.insert(StackOutputs::new_blob(stack, version.update).to_string());
             }
             Err(error) => {

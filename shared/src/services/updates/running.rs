@@ -1,4 +1,4 @@
-//! Updates that run, found by what is due: each leaves an item there for the end of its lease.
+//! Finds running updates through the due items: each has one for the end of its lease.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::layout::{DUE_SHARDS, Due, Record, StackHead};
 use crate::ports::{Item, Order};
 use crate::services::{Error, store};
 
-/// Due items that one query asks for.
+/// The maximum number of due items that one query returns.
 const PAGE: usize = 1_000;
 
-/// The updates that run, previews too; of each shard of due items these pages at most. A read for each item that is due before
-/// a lease can end.
+/// Finds the running updates, including previews. Reads at most `pages_max` pages of each shard of due items, and one
+/// record for each item that is due before a lease can end.
 pub(crate) async fn find(ctx: &Context, pages_max: usize) -> Result<BTreeMap<UpdateId, Update>, Error> {
-    // Whatever runs is due when its lease is over; what is due later has ended.
+    // A running update is due at the end of its lease. Later items belong to ended updates.
     let latest = ctx.now().plus(LEASE);
     let is_soon = |item: &&Item| Due::time_in(&item.key).ok().is_none_or(|at| at <= latest);
     let mut running = BTreeMap::new();
@@ -42,31 +42,31 @@ pub(crate) async fn find(ctx: &Context, pages_max: usize) -> Result<BTreeMap<Upd
     Ok(running)
 }
 
-/// Whose updates are meant.
+/// A filter for running updates.
 #[derive(Debug, Clone)]
 pub struct Begun<'a> {
-    /// By this user.
+    /// The user who began them.
     pub login: &'a Login,
-    /// With this access token; `None` for each.
+    /// The access token that began them; `None` for any token.
     pub token: Option<&'a TokenName>,
-    /// In this organization; `None` for each.
+    /// The organization of their stacks; `None` for any organization.
     pub org: Option<&'a OrgName>,
-    /// Those that need more than this role; `None` for all.
+    /// Only updates that need a higher role than this; `None` for all.
     pub above: Option<Role>,
 }
 
-/// An update that runs.
+/// A running update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    /// Its stack.
+    /// The current address of its stack.
     pub address: StackAddress,
-    /// Its id.
+    /// The ID of the update.
     pub id: UpdateId,
-    /// Its record.
+    /// The record of the update.
     pub update: Update,
 }
 
-/// The updates that these began and that still run, by their stacks, for the operator.
+/// Lists the running updates that match a filter, ordered by stack, for the operator.
 ///
 /// # Errors
 /// Those of the ports.

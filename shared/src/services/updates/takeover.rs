@@ -1,4 +1,4 @@
-//! Updates that are over: whoever meets a stack that one still holds brings it to what that update saved.
+//! Takeover: a request for a stack whose holding update is over first publishes what that update saved.
 
 use super::log;
 use super::publish::{publish, seal};
@@ -14,7 +14,7 @@ use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, Holder, store};
 
-/// Refuses while an update holds the stack, saying who.
+/// Refuses while an update holds the stack, and names the holder.
 ///
 /// # Errors
 /// [`UpdateError::Held`].
@@ -25,7 +25,7 @@ pub(crate) async fn check_free(ctx: &Context, head: &StackHead) -> Result<(), Er
     }
 }
 
-/// Who holds the stack.
+/// The holder of a stack.
 pub(super) async fn holder(ctx: &Context, head: &StackHead) -> Result<Option<Holder>, Error> {
     let Some(id) = head.running else { return Ok(None) };
     let Some(update) = store::read(ctx, &Update::key(id)).await? else {
@@ -34,7 +34,7 @@ pub(super) async fn holder(ctx: &Context, head: &StackHead) -> Result<Option<Hol
     let until = match update.value.status {
         Status::Running { until, .. } => Some(until),
         Status::NotStarted | Status::Sealed { .. } => None,
-        // The head moved with it, so what the caller is about to commit on the old one is refused and tried again.
+        // The head moved with the update, so the caller's commit on the old head will be refused and retried.
         Status::Ended { .. } => return Ok(None),
     };
     let last_write = log::last_slot(ctx, id).await?.map(|last| last.slot.at);
@@ -51,9 +51,9 @@ pub(super) async fn holder(ctx: &Context, head: &StackHead) -> Result<Option<Hol
     }))
 }
 
-/// Brings a stack whose update is over, but not published, to what that update saved: whoever meets the stack does it.
-/// A stack that nobody holds, or whose holder's lease goes on, stays as it is; so does each in a process that may not publish,
-/// where an export shows what the update saved, as it does while one runs.
+/// Publishes what an update saved, if it is over but still holds the stack; the next request for the stack does this. A
+/// stack without a holder, or whose holder's lease is valid, stays unchanged. So does every stack in a process without
+/// the right to publish: there, an export shows what the update saved, as it does while one runs.
 ///
 /// # Errors
 /// Those of the ports.
@@ -70,7 +70,7 @@ pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) ->
             Status::Running { .. } | Status::Sealed { .. } => {
                 expire_and_publish(ctx, id, record).await?;
             }
-            // The head moves with the update, so it has moved since it was read.
+            // The head moves with the update, so it has moved after it was read.
             Status::NotStarted | Status::Ended { .. } => {}
         }
         let head = store::read(ctx, &StackHead::key(located.id)).await?;
@@ -81,7 +81,7 @@ pub(super) async fn take_over_if_expired(ctx: &Context, mut located: Located) ->
     }
 }
 
-/// When an update should be over for everybody, if it is not yet: at the end of its lease, or when its log was sealed.
+/// When an update that has not ended should end: when its lease expires, or when its log was sealed.
 pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
     match &update.status {
         Status::Running { until, .. } => Some(*until),
@@ -90,11 +90,11 @@ pub(crate) fn overdue_from(update: &Update) -> Option<Timestamp> {
     }
 }
 
-/// Ends an update whose lease is over with what it saved, and publishes one that is sealed. False when it changed since
+/// Ends an update whose lease expired and publishes what it saved; publishes a sealed one. False if it changed after
 /// `record` was read: the caller reads and decides again.
 ///
 /// # Errors
-/// [`UpdateError::NotNow`] for an update that goes on.
+/// [`UpdateError::NotNow`] for an update that still runs.
 pub(crate) async fn expire_and_publish(
     ctx: &Context,
     id: UpdateId,
@@ -103,7 +103,7 @@ pub(crate) async fn expire_and_publish(
     let sealed = match record.value.status {
         Status::Sealed { .. } => record,
         Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
-            tracing::info!(update = %id, "the lease is over; ending the update with what it saved");
+            tracing::info!(update = %id, "the lease expired; ending the update with what it saved");
             let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
             match seal(ctx, id, &record, None, outcome, by, Command::Expire).await? {
                 Some(sealed) => {
@@ -119,7 +119,7 @@ pub(crate) async fn expire_and_publish(
     publish(ctx, id, sealed).await.map(|()| true)
 }
 
-/// A stack that no update holds.
+/// Locates a stack that no update holds.
 pub(crate) async fn locate_free(
     ctx: &Context,
     caller: &Caller,
@@ -130,10 +130,10 @@ pub(crate) async fn locate_free(
     Ok(located)
 }
 
-/// As [`locate`], and a stack whose running update is over is first brought to what that update saved.
+/// Like [`locate`], but first publishes what the stack's update saved, if that is over.
 ///
 /// # Errors
-/// As [`locate`], and those of publishing.
+/// Those of [`locate`], and those of publishing.
 pub async fn locate_settled(
     ctx: &Context,
     caller: &Caller,

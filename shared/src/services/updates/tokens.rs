@@ -1,5 +1,5 @@
-//! Update tokens: signed, not stored. A token names its update and when it ends, so that before its end a request
-//! needs no read to know whom it serves; the log's seal is what fences a client out.
+//! Update tokens, which are signed but not stored. A token names its update and its expiry, so that until then a request
+//! needs no read to authenticate; the log's seal is what fences a client out.
 
 use std::time::Duration;
 
@@ -24,16 +24,16 @@ use crate::services::store::sha256_hex;
 
 const VERSION: &str = "swu1";
 
-/// How long after a rotation of keys a process may sign with the key before: as long as it remembers that.
+/// The maximum time after a rotation in which a process may still sign with the previous key: as long as it caches it.
 const OLD_SIGNS_FOR: Duration = REMEMBERED_FOR;
 
-/// How long after a rotation the key before opens anything: until the last token that it signed ends.
+/// The time after a rotation in which the previous key verifies tokens: until the last token that it signed expires.
 const OLD_VERIFIES_FOR: Duration = OLD_SIGNS_FOR.saturating_add(LEASE);
 
-/// A token for one update, for who gets it, with the secret that it is renewed by.
+/// Issues a token for one update and bearer, with the secret that renews it.
 ///
 /// # Errors
-/// Those of the ports; the signing key is read once and remembered.
+/// Those of the ports; the signing key is read once and cached.
 pub async fn issue(
     ctx: &Context,
     id: UpdateId,
@@ -61,13 +61,13 @@ pub async fn issue(
     Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature.to_bytes())))
 }
 
-/// What the token says, if it is one of ours; [`check`] says whether it is for the update that is meant.
+/// The claims of a token that this server signed. [`check`] decides whether it belongs to the addressed update.
 ///
 /// # Errors
-/// `UpdateError::Fenced` for any other token: the client is told to stop, and tries no more.
+/// `UpdateError::Fenced` for any other token: the client then stops, without a retry.
 pub async fn verify(ctx: &Context, token: &str, update: &str) -> Result<Claims, Error> {
     let refused = || Error::from(Fenced::TokenNotValid);
-    // Checking a signature is a good part of an append.
+    // Verifying a signature takes a considerable part of an append's time, so the claims are cached.
     let id = UpdateId::parse(update).ok_or_else(refused)?;
     if let Some((shown, claims)) = ctx.memory.claims.get(&id, ctx.now(), REMEMBERED_FOR)
         && shown == token
@@ -91,24 +91,25 @@ pub fn check(claims: &Claims, address: &StackAddress, update: &str) -> Result<()
     if is_it { Ok(()) } else { Err(Fenced::TokenNotValid.into()) }
 }
 
-/// What the token says, if it was signed by one of our keys.
+/// The claims of a token, if one of this server's keys signed it.
 async fn read(ctx: &Context, token: &str) -> Result<Option<Claims>, Error> {
     let Some(parts) = Parts::of(token) else { return Ok(None) };
     let Some((public, replaced)) = verifying_key(ctx, parts.key).await? else { return Ok(None) };
     let Some(mut claims) = parts.claims(&public) else { return Ok(None) };
     let Some(replaced) = replaced else { return Ok(Some(claims)) };
     claims.is_of_former_key = true;
-    // Whoever has a copy of that key may sign too: for what ran when it was replaced, and for nothing that began later.
+    // Somebody may have a copy of the former key and sign with it. Such a token is good only for an update that was running
+    // at the rotation, not for a later one.
     let began = store::read(ctx, &Update::key(claims.update)).await?;
     let ran = began.is_some_and(|update| update.value.created <= replaced.plus(OLD_SIGNS_FOR));
     Ok((ran && ctx.now() <= replaced.plus(OLD_VERIFIES_FOR)).then_some(claims))
 }
 
-/// A token, taken apart and not yet believed.
+/// A parsed token, not yet verified.
 struct Parts<'a> {
     key: &'a str,
     claims: &'a str,
-    /// What the signature is of.
+    /// The bytes that the signature covers.
     signed: &'a str,
     signature: Signature,
 }
@@ -130,18 +131,18 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Makes the signing key unless there is one, and remembers it: what a server does before its first request.
+/// Creates the signing key unless it exists, and caches it. A server does this before its first request.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when the key does not open under this master key.
+/// Those of the ports; [`Error::Broken`] when this master key does not decrypt the signing key.
 pub async fn prepare(ctx: &Context) -> Result<(), Error> {
     signer(ctx).await.map(drop)
 }
 
-/// Opens the signing key as it is stored, whatever is remembered of it. A read and an unwrap, neither repeated.
+/// Decrypts the stored signing key, without using the cache. Takes a read and an unwrap, without retries.
 ///
 /// # Errors
-/// Those of the ports; [`Error::Broken`] when there is no key, or it does not open under this master key.
+/// Those of the ports; [`Error::Broken`] when the key is missing, or this master key does not decrypt it.
 pub(crate) async fn try_signer(ctx: &Context) -> Result<(), Error> {
     let missing = || Error::Broken("the signing key is missing".to_owned());
     let item = ctx.ledger.get(&Signer::key()).await?.ok_or_else(missing)?;
@@ -179,7 +180,7 @@ async fn signer(ctx: &Context) -> Result<(String, DataKey), Error> {
     Ok(signer)
 }
 
-/// A signing key that is not stored yet.
+/// A signing key that is not yet stored.
 struct New {
     key: String,
     seed: DataKey,
@@ -203,8 +204,8 @@ async fn new_signer(ctx: &Context, expect: Expect) -> Result<New, Error> {
     Ok(New { key, seed, writes })
 }
 
-/// Makes a new signing key. The one before verifies the tokens of the updates that run now until they are over, and goes with
-/// the first rotation after that. A process that runs learns of it within a minute.
+/// Creates a new signing key. The previous key verifies tokens of the updates that run now until they end, and the first
+/// rotation after that deletes it. Running processes pick up the new key within a minute.
 ///
 /// # Errors
 /// Those of the ports.
@@ -234,10 +235,10 @@ pub async fn renew_signer(ctx: &Context) -> Result<(), Error> {
     }
 }
 
-/// Old keys that one rotation looks at: as many as a commit may remove.
+/// The maximum number of old keys that one rotation reads: as many as a commit may delete.
 const OLD_KEYS_MAX: usize = 50;
 
-/// Whether the signing key opens, and its public half is there and belongs to it.
+/// Checks that the signing key can be decrypted, and that its public half exists and matches.
 pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
     let Some(item) = store::get(ctx, &Signer::key()).await? else {
         return Err(Error::Broken("there is none".to_owned()));
@@ -254,7 +255,7 @@ pub(crate) async fn check_signer(ctx: &Context) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a signing key is for.
+/// The key context, which binds a wrapped signing key to its purpose.
 pub(crate) fn context(key: &str) -> KeyContext {
     KeyContext { name: "signer", value: key.to_owned() }
 }
