@@ -1,4 +1,4 @@
-//! Where the configuration of a stack lies that the service holds: in an environment, which the head names.
+//! The stack configuration that the service stores: in an environment, which the stack's head names.
 
 use crate::context::Context;
 use crate::domain::names::{OrgName, StackAddress};
@@ -12,13 +12,13 @@ use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, store};
 
-/// The longest text of a secrets provider, in bytes.
+/// The maximum length of a secrets provider's text, in bytes.
 const PROVIDER_BYTES_MAX: usize = 16 << 10;
 
-/// Where the configuration of a stack lies; `None` where that is a file of its project's.
+/// Returns where the configuration of a stack is stored; `None` if it is in a file of its project.
 ///
 /// # Errors
-/// As [`locate`].
+/// Those of [`locate`].
 pub async fn get(
     ctx: &Context,
     caller: &Caller,
@@ -27,7 +27,7 @@ pub async fn get(
     Ok(locate(ctx, caller, address).await?.head.value.config)
 }
 
-/// What has to be written for a new stack to have its configuration there: an environment, where there is none of that name yet.
+/// The writes that a new stack with stored configuration needs: those of a new environment, unless one of this name exists.
 pub(super) async fn prepare(
     ctx: &Context,
     caller: &Caller,
@@ -52,7 +52,7 @@ fn check_lengths(config: &StackConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Looks for the revision that is named.
+/// Checks that the named revision exists.
 async fn find(ctx: &Context, org: &OrgName, config: &StackConfig) -> Result<(), Error> {
     let (address, which) = parse(org, &config.environment)?;
     let head = head_of(ctx, &address).await?;
@@ -61,11 +61,11 @@ async fn find(ctx: &Context, org: &OrgName, config: &StackConfig) -> Result<(), 
     Ok(())
 }
 
-/// Says where the configuration of a stack lies: in an environment that there is, or with its project again. What an update
-/// runs with was read before it began.
+/// Sets where the configuration of a stack is stored: in an existing environment, or in its project again. A running
+/// update is not affected, since its client read the configuration before it began.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`].
+/// Those of [`locate`]; [`EnvironmentError::NotFound`], [`EnvironmentError::NoRevision`].
 pub async fn set(
     ctx: &Context,
     caller: &Caller,

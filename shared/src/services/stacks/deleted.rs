@@ -1,4 +1,4 @@
-//! Stacks that were deleted: they are hidden, can be undeleted for a while, and are then erased with all that is theirs.
+//! Deleted stacks: hidden, open to undelete for a while, and then erased with everything that belongs to them.
 
 use crate::context::Context;
 use crate::domain::ids::StackId;
@@ -19,23 +19,24 @@ use crate::services::{Error, store};
 /// A stack that was deleted and can be undeleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deleted {
-    /// The name that it had.
+    /// The address of the stack when it was deleted.
     pub address: StackAddress,
-    /// Its id, which tells apart stacks that had the same name.
+    /// The ID, which distinguishes stacks that had the same address.
     pub id: StackId,
     /// When it was deleted.
     pub at: Timestamp,
-    /// Who deleted it.
+    /// The user who deleted it.
     pub by: Login,
-    /// Its last version; 0 where it has none.
+    /// The last version; 0 for a stack without one.
     pub version: u64,
-    /// When that was published.
+    /// When the last version was published.
     pub last_update: Option<Timestamp>,
-    /// Resources in it.
+    /// The number of resources in the last version.
     pub resource_count: Option<u64>,
 }
 
-/// The deleted stacks of an organization that can be undeleted, by project and name. One query, and a read for each.
+/// Lists the deleted stacks of an organization that can be undeleted, by project and name. Takes one query, and a read
+/// for each stack.
 ///
 /// # Errors
 /// Those of the ports.
@@ -44,7 +45,7 @@ pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<Deleted>, Error> {
     let mut stacks = Vec::with_capacity(found.len());
     for (key, deleted) in &found {
         let view = view(org, key, &deleted.value)?;
-        // One without a head is being erased at this moment.
+        // A deletion without a head is being erased at this moment.
         let head = store::read(ctx, &StackHead::key(view.id)).await?;
         stacks.extend(head.map(|head| Deleted { version: head.value.version, ..view }));
     }
@@ -65,11 +66,12 @@ fn view(org: &OrgName, key: &ItemKey, deleted: &DeletedStack) -> Result<Deleted,
     })
 }
 
-/// Undeletes a stack, under the name that it had, with its versions, secrets and tags. Where several of that name were
+/// Undeletes a stack under its old address, with its versions, secrets and tags. If several stacks of that address were
 /// deleted, `id` selects one.
 ///
 /// # Errors
-/// [`StackError::NoneDeleted`]; [`StackError::SeveralDeleted`] without an id; [`StackError::Exists`] where the name is taken.
+/// [`StackError::NoneDeleted`]; [`StackError::SeveralDeleted`] without an ID; [`StackError::Exists`] when the name is
+/// taken.
 pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>) -> Result<StackId, Error> {
     let mut attempts = Attempts::at("the stack");
     loop {
@@ -106,8 +108,8 @@ fn which(address: &StackAddress, found: &[(ItemKey, Stored<DeletedStack>)]) -> S
     StackError::SeveralDeleted { address, found }
 }
 
-/// Erases a stack that was deleted when its time has come: what opens its secrets first, then what its updates left, its
-/// versions, its former names, and its head last. Blobs go when they have outlived the delete.
+/// Erases a deleted stack when it is due: first the data keys of its secrets, then what its updates left, its versions
+/// and its former names, and last its head. Blobs follow once they have outlived the delete.
 pub(crate) async fn erase_when_due(ctx: &Context, stack: StackId, swept: &mut Swept) -> Result<Next, Error> {
     let head_key = StackHead::key(stack);
     let Some(head) = store::read(ctx, &head_key).await? else { return Ok(Next::Done) };
@@ -141,7 +143,7 @@ pub(crate) async fn erase_when_due(ctx: &Context, stack: StackId, swept: &mut Sw
         let due = retention::only_blob(&outputs.value.payload);
         writes.extend(due.map(|due| due_write(ctx, &due, blobs_at)));
     }
-    // Nothing is expected, so nothing can be refused.
+    // The writes have no condition, so they cannot be refused.
     let _ = store::commit(ctx, writes).await?;
     swept.erased += 1;
     Ok(Next::Done)
@@ -185,7 +187,7 @@ async fn erase_versions(
         if !pages.take() {
             return Ok(false);
         }
-        // Updates of before there were entries of them.
+        // Older programs wrote no entries for updates, so those are found through the versions.
         for update in page.items.iter().filter_map(|item| StackVersion::decode(&item.value).ok()) {
             let update = update.update;
             if store::read(ctx, &Update::key(update)).await?.is_some()
@@ -194,7 +196,7 @@ async fn erase_versions(
                 return Ok(false);
             }
         }
-        // Nothing is expected, so nothing can be refused.
+        // The writes have no condition, so they cannot be refused.
         let _ = store::commit(ctx, retention::erase_versions(ctx, stack, &page.items, blobs_at)).await?;
     }
 }

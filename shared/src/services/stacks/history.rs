@@ -1,4 +1,4 @@
-//! What was done to a stack, newest first. One published version is one entry; previews are not among them.
+//! The history of a stack, newest first. Each published version is one entry; previews are not included.
 
 use crate::context::Context;
 use crate::domain::names::StackAddress;
@@ -12,19 +12,19 @@ use crate::services::store::stack_lookup::Located;
 use crate::services::updates::takeover;
 use crate::services::{Error, store};
 
-/// A part of a history.
+/// A page of a history.
 #[derive(Debug)]
 pub struct History {
-    /// Its entries, newest first.
+    /// The entries, newest first.
     pub versions: Vec<StackVersion>,
-    /// The stack's version, which is how many entries there are in all.
+    /// The current version of the stack, which is also the total number of entries.
     pub newest: u64,
 }
 
-/// A page of the history, or all of it. A page is a key range, so its cost does not depend on its place.
+/// Lists a page of the history, or all of it. A page is a key range, so its cost does not depend on its position.
 ///
 /// # Errors
-/// As [`takeover::locate_settled`].
+/// Those of [`takeover::locate_settled`].
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -56,10 +56,10 @@ pub async fn list(
     }
 }
 
-/// One entry, with the stack's newest version; the newest entry where none is named.
+/// Returns one entry, by default the newest, and the current version of the stack.
 ///
 /// # Errors
-/// [`StackError::NeverUpdated`] for a stack without a version, [`StackError::NoVersion`] for one that it does not have.
+/// [`StackError::NeverUpdated`] for a stack without a version, [`StackError::NoVersion`] for a version that does not exist.
 pub async fn entry(
     ctx: &Context,
     caller: &Caller,

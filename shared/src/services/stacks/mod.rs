@@ -1,4 +1,4 @@
-//! Stacks: making, finding, listing, tagging, removing; reading their deployments and outputs.
+//! Stacks: create, find, list, tag, delete; read their deployments and outputs.
 
 pub mod config;
 pub mod deleted;
@@ -30,26 +30,26 @@ use crate::ports::{Expect, Order, SignedUrl};
 use crate::services::error::{AccessError, StackError};
 use crate::services::store::retry::Attempts;
 
-/// Stacks on one page of a list.
+/// The maximum number of stacks on one page of a list.
 pub const LIST_PAGE: usize = 500;
 
-/// What `pulumi stack` shows.
+/// The data that `pulumi stack` shows.
 #[derive(Debug)]
 pub struct StackView {
-    /// The id.
+    /// The ID of the stack.
     pub id: StackId,
-    /// The head.
+    /// The head of the stack.
     pub head: StackHead,
-    /// The tags.
+    /// The tags of the stack.
     pub tags: BTreeMap<String, String>,
-    /// The update that holds the stack now.
+    /// The running update that holds the stack.
     pub running: Option<Update>,
 }
 
-/// A stack with its tags and the update that holds it.
+/// Returns a stack with its tags and the update that holds it.
 ///
 /// # Errors
-/// As [`locate_settled`].
+/// Those of [`locate_settled`].
 pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackView, Error> {
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let name = read_name(ctx, address).await?;
@@ -61,21 +61,22 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
     Ok(StackView { id, head: head.value, tags: name.value.tags, running })
 }
 
-/// What a stack begins with.
+/// The initial content of a stack.
 #[derive(Debug, Default)]
 pub struct NewStack {
-    /// Its tags.
+    /// The tags.
     pub tags: BTreeMap<String, String>,
-    /// A first deployment, as `pulumi stack migrate` gives one.
+    /// The first deployment, as `pulumi stack migrate` sends one.
     pub state: Option<Bytes>,
-    /// Where its configuration lies, if that is not a file of its project's.
+    /// Where the configuration is stored; `None` if it is in a file of the project.
     pub config: Option<StackConfig>,
 }
 
-/// Makes a stack.
+/// Creates a stack.
 ///
 /// # Errors
-/// [`StackError::Exists`], [`AccessError::NoOrg`], `EnvironmentError::NoRevision` for configuration that there is not, and [`Error::Invalid`] for tags or a deployment that cannot be taken.
+/// [`StackError::Exists`], [`AccessError::NoOrg`], `EnvironmentError::NoRevision` for configuration that does not exist,
+/// and [`Error::Invalid`] for tags or a deployment that break a rule.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -86,7 +87,7 @@ pub async fn create(
     caller.check_org(&address.org)?;
     check_tags(&tags)?;
     let environment = match &config {
-        // Apart, since few stacks have this, and it is long.
+        // Boxed because its future is large, and few stacks need it.
         Some(config) => Box::pin(config::prepare(ctx, caller, &address.org, config)).await?,
         None => Vec::new(),
     };
@@ -116,30 +117,30 @@ pub async fn create(
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(id),
         Err(refusal) if refusal.index == 0 => Err(StackError::Exists(address.clone()).into()),
-        // Somebody made an environment of that name at this moment.
+        // Another request created an environment of that name at this moment.
         Err(_) => Err(Error::Contended("the stack's environment")),
     }
 }
 
-/// A line of a list.
+/// An entry of a stack list.
 #[derive(Debug)]
 pub struct Listed {
-    /// The stack's address.
+    /// The address of the stack.
     pub address: StackAddress,
-    /// What lists show.
+    /// The stored list entry.
     pub name: StackEntry,
 }
 
-/// What is told of a stack beside its name.
+/// The details of a listed stack.
 #[derive(Debug)]
 pub struct Overview {
-    /// The head.
+    /// The head of the stack.
     pub head: StackHead,
-    /// The update that holds the stack. Its lease may be over: then whoever meets the stack ends it.
+    /// The update that holds the stack. If its lease has expired, the next request for the stack ends it.
     pub running: Option<(UpdateId, Update)>,
 }
 
-/// The head of a stack of a list, and the update that holds it. `None` for one that is gone by now.
+/// Returns the head of a listed stack and the update that holds it; `None` for a stack that no longer exists.
 ///
 /// # Errors
 /// Those of the ports.
@@ -158,27 +159,28 @@ pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>
     Ok(Some(Overview { head, running }))
 }
 
-/// What a list is narrowed to.
+/// The filter of a list.
 #[derive(Debug, Default)]
 pub struct ListFilter {
-    /// One organization only.
+    /// Only this organization.
     pub org: Option<String>,
-    /// One project only.
+    /// Only this project.
     pub project: Option<String>,
-    /// Stacks with this tag only.
+    /// Only stacks with this tag.
     pub tag_name: Option<String>,
-    /// Stacks whose tag has this value only.
+    /// Only stacks whose tag `tag_name` has this value.
     pub tag_value: Option<String>,
 }
 
-/// Where the next page of a list begins: the organization, and the last sort key that was seen.
+/// The position of a list's next page: the organization, and the last sort key of the previous page.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ListPosition {
     org: OrgName,
     after: Option<String>,
 }
 
-/// One page of the stacks that the caller may see, by organization, project and name. One query a page.
+/// Lists one page of the stacks that the caller may see, by organization, project and name. One query for each
+/// organization on the page.
 ///
 /// # Errors
 /// [`AccessError::NotAllowed`]. An organization that the caller may not see has no stacks.
@@ -245,7 +247,7 @@ fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
         .is_some_and(|value| filter.tag_value.as_deref().is_none_or(|wanted| wanted == value))
 }
 
-/// Whether any stack of the project exists.
+/// Whether a stack of the project exists.
 ///
 /// # Errors
 /// [`AccessError::NotAllowed`].
@@ -263,7 +265,7 @@ pub async fn project_exists(
     Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
-/// Deletes a stack: hides it, and frees its name at once. Until a sweep erases it, it can be undeleted: see
+/// Deletes a stack: hides it, and frees its name at once. It can be undeleted until a sweep erases it: see
 /// [`super::stacks::deleted`].
 ///
 /// # Errors
@@ -300,8 +302,8 @@ pub async fn delete(
     }
 }
 
-/// Whether something would be lost with a stack. The root resource stands for the stack itself, so it alone is nothing: so
-/// Pulumi Cloud sees it, and the CLI's own backend (pulumi v3.274.1, `pkg/backend/diy/backend.go`).
+/// Whether a delete would lose resources. The root resource represents the stack itself, so it does not count; Pulumi
+/// Cloud and the CLI's own backend do the same (pulumi v3.274.1, `pkg/backend/diy/backend.go`).
 async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error> {
     if snapshot.resource_count != 1 || snapshot.pending_count > 0 {
         return Ok(snapshot.resource_count > 0);
@@ -326,7 +328,7 @@ pub async fn set_tags(
     change_tags(ctx, caller, address, |_| Ok(tags.clone())).await
 }
 
-/// Gives a stack one more tag. It may have it already, as after a lost answer, with this value.
+/// Adds a tag to a stack. Succeeds if the stack already has the tag with this value, as after a lost answer.
 ///
 /// # Errors
 /// [`StackError::TagTooLong`], [`StackError::TagExists`].
@@ -345,7 +347,7 @@ pub async fn add_tag(
     .await
 }
 
-/// Gives one tag of a stack another value.
+/// Changes the value of an existing tag.
 ///
 /// # Errors
 /// [`StackError::NoTag`], [`StackError::TagTooLong`].
@@ -364,7 +366,7 @@ pub async fn edit_tag(
     .await
 }
 
-/// Takes one tag from a stack.
+/// Removes a tag from a stack.
 ///
 /// # Errors
 /// [`StackError::NoTag`].
@@ -400,20 +402,21 @@ async fn change_tags(
     }
 }
 
-/// A deployment on its way to who asked for it.
+/// An exported deployment.
 #[derive(Debug)]
 pub enum Exported {
     /// The gzip of its text.
     Gzip(Bytes),
-    /// Where the store itself hands out the gzip.
+    /// A URL at which the store itself serves the gzip.
     At(SignedUrl),
 }
 
-/// The gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an update
-/// runs, the current deployment is what that update has saved so far.
+/// Returns the gzip of a version's deployment text, as it was published; `None` for a stack without a version. While an
+/// update runs, the current deployment is what that update has saved so far.
 ///
 /// # Errors
-/// [`StackError::NoVersion`] for a version that does not exist, [`StackError::Pruned`] for one that is not kept any more; [`Error::Broken`] for a blob that is missing or altered.
+/// [`StackError::NoVersion`] for a version that does not exist, [`StackError::Pruned`] for one that is no longer kept;
+/// [`Error::Broken`] for a blob that is missing or altered.
 pub async fn export(
     ctx: &Context,
     caller: &Caller,
@@ -422,16 +425,16 @@ pub async fn export(
 ) -> Result<Option<Bytes>, Error> {
     match export_within(ctx, caller, address, version, u64::MAX).await? {
         Some(Exported::Gzip(gzip)) => Ok(Some(gzip)),
-        // Nothing is that long.
+        // No gzip exceeds the maximum of `u64`.
         Some(Exported::At(_)) | None => Ok(None),
     }
 }
 
-/// As [`export`]; but what is published and has a gzip longer than `bytes_max` is to be had from the store itself, where the
-/// store has such a thing.
+/// Like [`export`], but returns a URL for a published version whose gzip exceeds `bytes_max` bytes, if the store serves
+/// URLs.
 ///
 /// # Errors
-/// As [`export`].
+/// Those of [`export`].
 pub async fn export_within(
     ctx: &Context,
     caller: &Caller,
@@ -460,10 +463,10 @@ pub async fn export_within(
     Ok(Some(Exported::Gzip(fetch_snapshot(ctx, &snapshot, 0).await?)))
 }
 
-/// The JSON text of the current outputs; `None` for a stack without a version.
+/// Returns the JSON text of the current outputs; `None` for a stack without a version.
 ///
 /// # Errors
-/// As [`locate_settled`].
+/// Those of [`locate_settled`].
 pub async fn outputs(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Option<Bytes>, Error> {
     let Located { id, .. } = locate_settled(ctx, caller, address).await?;
     let Some(item) = store::get(ctx, &StackOutputs::key(id)).await? else { return Ok(None) };

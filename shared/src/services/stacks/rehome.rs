@@ -1,8 +1,8 @@
-//! Moving stacks to another public address of the server.
+//! Moves stacks to another public URL of the server.
 //!
-//! A state names the server that opens its secrets, and the client looks for credentials of exactly that address. Each
-//! stack whose state names the old one gets a version that names the new one; every other byte of it stays. Old
-//! versions stay as they were published. A second run finds nothing to do.
+//! A state names the server that decrypts its secrets, and the client looks up credentials for exactly that URL. Each
+//! stack whose state names the old URL gets a new version that names the new one; no other byte changes. Old versions stay
+//! as they were published. A second run finds nothing to do.
 
 use std::time::Duration;
 
@@ -19,30 +19,30 @@ use crate::services::updates;
 use crate::services::updates::direct::Made;
 use crate::services::updates::takeover;
 
-/// What is to be done.
+/// A requested rehome.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The address that states name.
+    /// The URL that states name now.
     pub from: ServerUrl,
-    /// The one that they are to name.
+    /// The URL that states will name.
     pub to: ServerUrl,
-    /// Whether nothing is to be changed.
+    /// Whether to report without changing anything.
     pub dry_run: bool,
 }
 
-/// What became of a stack.
+/// The result for a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rehomed {
-    /// Its state does not name the old address.
+    /// Its state does not name the old URL.
     Elsewhere,
-    /// Its state names the old address, and nothing was to be changed.
+    /// Its state names the old URL, and this is a dry run.
     Due,
-    /// This version names the new address.
+    /// This version names the new URL.
     Done(u64),
 }
 
-/// A page of what became of the stacks that the caller may see, each with its address; and where the next page begins.
-/// One that is held, or whose state does not read back, does not keep it from the others.
+/// Rehomes one page of the stacks that the caller may see. Returns each address with its result, and the position of the
+/// next page. A stack that is held or whose state is unreadable does not stop the others.
 ///
 /// # Errors
 /// Those of the ports when the page cannot be read.
@@ -61,8 +61,8 @@ pub async fn page(
     Ok((done, next))
 }
 
-/// What to tell a client that asked under this host for a stack whose state names that server, if they differ. The
-/// operator's log says it once for each host.
+/// The warning for a client whose request used a host other than the one that the stack's state names. The operator's log
+/// has it once for each host.
 pub fn warning(ctx: &Context, host: &str, secrets_url: Option<&str>) -> Option<String> {
     let url = ServerUrl::parse(secrets_url?).ok()?;
     let host = comparable_host(host);
@@ -74,13 +74,13 @@ pub fn warning(ctx: &Context, host: &str, secrets_url: Option<&str>) -> Option<S
         tracing::warn!(
             host,
             secrets_url = url.as_str(),
-            "asked under a host that the state of a stack does not name; if the server has moved, `statewright rehome` \
-             makes the states name its new address"
+            "a request used a host that the state of its stack does not name; if the server has moved, run \
+             `statewright rehome` so that states name its new URL"
         );
     }
     Some(format!(
-        "the state of this stack has its secrets opened at {url}, and this server was asked as {host}. The CLI looks for \
-         credentials of exactly that address: log in there, or, if the server has moved, have its operator run \
+        "the state of this stack names {url} for its secrets, but this request used the host {host}. The CLI needs \
+         credentials for exactly that URL: log in there, or, if the server has moved, ask its operator to run \
          `statewright rehome --from {url} --to ADDRESS`."
     ))
 }
@@ -96,7 +96,7 @@ async fn stack_of(
         attempts.begin()?;
         let located = match takeover::locate_settled(ctx, caller, address).await {
             Ok(located) => located,
-            // Removed or renamed since the page was read; a renamed one may have to be met on another page.
+            // Deleted or renamed after the page was read. A renamed stack may appear again on a later page.
             Err(Error::Stack(StackError::NotFound(_))) => return Ok(Rehomed::Elsewhere),
             Err(error) => return Err(error),
         };
@@ -105,7 +105,7 @@ async fn stack_of(
         if known.is_some_and(|url| !plan.from.is(url)) {
             return Ok(Rehomed::Elsewhere);
         }
-        // Its end would bring back what it began from, or what its client was told when it logged in.
+        // Publishing the running update would write the old URL again: its base has it, and so does the client's login.
         takeover::check_free(ctx, head).await?;
         let Some(snapshot) = &head.snapshot else { return Ok(Rehomed::Elsewhere) };
         if plan.dry_run {

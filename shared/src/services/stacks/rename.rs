@@ -1,8 +1,8 @@
-//! Renaming a stack: within its project, into another project, or to another organization.
+//! Renames a stack: within its project, to another project, or to another organization.
 //!
-//! A stack is its id; its address stands in its head, in its name's item and in its state. All of these move in one
-//! commit, with the next version, which is the state under the new address. Old versions stay as they were published.
-//! They name the old address, so the secrets in them are still opened under it (see [`stack_lookup::locate_keys`]).
+//! A stack's identity is its ID. Its address is stored in its head, in its list entry and in its state. All of these
+//! change in one commit, with a new version: the state under the new address. Old versions stay as they were published.
+//! They name the old address, so their secrets are still decrypted under it (see [`stack_lookup::locate_keys`]).
 
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
@@ -17,22 +17,22 @@ use crate::services::store::stack_lookup::Located;
 use crate::services::updates::{next_version, takeover};
 use crate::services::{Error, store, updates};
 
-/// The parts of an address that are to change.
+/// The parts of an address to change; `None` keeps a part.
 #[derive(Debug, Default)]
 pub struct NewAddress {
-    /// The organization.
+    /// The new organization.
     pub org: Option<OrgName>,
-    /// The project.
+    /// The new project.
     pub project: Option<ProjectName>,
-    /// The stack's name.
+    /// The new stack name.
     pub stack: Option<StackName>,
 }
 
-/// Gives a stack another address, and returns the update that made the version under it; a stack without a version
-/// has none. A repeat, as after a lost answer, finds it done.
+/// Changes the address of a stack, and returns the update that created the version under it; `None` for a stack without a
+/// version. A repeat, as after a lost answer, finds the rename done.
 ///
 /// # Errors
-/// [`StackError::NotFound`], `AccessError::NoOrg`; [`StackError::Exists`] where the new address is taken, by the stack itself too;
+/// [`StackError::NotFound`], `AccessError::NoOrg`; [`StackError::Exists`] when the new address is taken, even by this stack;
 /// `UpdateError::Held` while an update runs.
 pub async fn rename(
     ctx: &Context,
@@ -62,7 +62,7 @@ pub async fn rename(
         caller.check_org(&to.org)?;
         takeover::check_free(ctx, &head.value).await?;
         match stack_lookup::find(ctx, &to).await? {
-            // The same was asked for at once, and done since the stack was read: the next look says so.
+            // A concurrent repeat renamed it after the stack was read. The next attempt detects that.
             Some(located) if located.id == id && to != *from => continue,
             Some(_) => return Err(StackError::Exists(to).into()),
             None => {}

@@ -1,4 +1,4 @@
-//! The versions of a stack beside each other: what differs between two of them, and making an old one the next.
+//! Old versions of a stack: comparing two of them, and restoring one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,8 +17,8 @@ use crate::services::updates::direct::Made;
 use crate::services::updates::{fold, takeover};
 use crate::services::{Error, work};
 
-/// Makes the deployment of an old version the stack's next one. Of a stack that was renamed since, it names the stack as
-/// it is called now. Nothing in the cloud changes: the next `pulumi refresh` or `up` sees what is there.
+/// Makes the deployment of an old version the next version, under the stack's current name. Cloud resources do not
+/// change: the next `pulumi refresh` or `up` compares them with the restored state.
 ///
 /// # Errors
 /// `StackError::NoVersion`; `UpdateError::Held` while an update runs.
@@ -39,8 +39,9 @@ pub async fn restore(
     }
 }
 
-/// What differs from version `one` of a stack to version `other`, each under the name that the stack has now. Secrets are
-/// opened to be compared, and nothing of them is told; those that do not open here differ if their ciphertexts do.
+/// The differences from version `one` of a stack to version `other`, both under the stack's current name. Secrets are
+/// decrypted for the comparison, but never returned. Secrets that this server cannot decrypt differ if their ciphertexts
+/// do.
 ///
 /// # Errors
 /// `StackError::NoVersion`.
@@ -91,7 +92,7 @@ async fn same_secret(ctx: &Context, stack: StackId, one: &str, other: &str) -> R
     let (Ok(one), Ok(other)) = (STANDARD.decode(one), STANDARD.decode(other)) else { return Ok(false) };
     match data_keys::decrypt(ctx, stack, vec![one, other]).await {
         Ok(opened) => Ok(opened.first() == opened.get(1)),
-        // Not of this server.
+        // Another server encrypted them.
         Err(Error::Invalid(_)) => Ok(false),
         Err(error) => Err(error),
     }
