@@ -1,4 +1,4 @@
-//! The texts of states and batches: compressed and not.
+//! Compresses and inflates the texts of states and batches.
 
 use std::io::{Read, Write};
 
@@ -11,7 +11,7 @@ use crate::domain::secret;
 use crate::services::Error;
 use crate::services::error::StackError;
 
-/// Refuses what would put a secret at rest unencrypted.
+/// Refuses a text that would store a secret in plaintext.
 ///
 /// # Errors
 /// [`StackError::PlaintextSecrets`].
@@ -22,17 +22,17 @@ pub fn refuse_plaintext(text: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Compresses. The header carries no time, so the same input gives the same bytes.
+/// Compresses bytes. The header has no timestamp, so the same input results in the same bytes.
 pub fn gzip(bytes: &[u8]) -> Bytes {
     gzip_parts([bytes])
 }
 
-/// Compresses a text in parts. The same parts give the same bytes.
+/// Compresses the parts of a text. The same parts result in the same bytes.
 pub(crate) fn gzip_parts<'a>(parts: impl IntoIterator<Item = &'a [u8], IntoIter: Clone>) -> Bytes {
     compress(parts.into_iter(), Compression::fast())
 }
 
-/// The same in more time and less space: for what is small and paid for by its size.
+/// Like [`gzip`], but slower and smaller: for small texts whose storage is billed by size.
 pub(crate) fn gzip_well(bytes: &[u8]) -> Bytes {
     compress([bytes].into_iter(), Compression::best())
 }
@@ -44,27 +44,28 @@ fn compress<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, level: Compressio
     encoder.finish().expect("writing to memory does not fail").into()
 }
 
-/// How long a gzip says that its text is, at its end: that of its last member. What this server stores has one, and says the truth.
+/// The inflated length in bytes that the end of a gzip claims, which is that of its last member. What this server stores has
+/// one member, and a true length.
 pub(crate) fn length_said(gzip: &[u8]) -> usize {
     let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
     said.min(gzip.len().saturating_mul(INFLATES_MAX))
 }
 
-/// Deflate makes no more bytes of one than this.
+/// The maximum ratio of inflated to compressed bytes in Deflate.
 const INFLATES_MAX: usize = 1032;
 
-/// Inflates what this server stored.
+/// Inflates bytes that this server stored.
 ///
 /// # Errors
-/// [`Error::Broken`] for what is no gzip: the stored bytes are damaged.
+/// [`Error::Broken`] for bytes that are not a gzip: the stored bytes are damaged.
 pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
-    // One more, so that the end is found without growing.
+    // One byte more, so that the reader finds the end without growing the buffer.
     let mut text = Vec::with_capacity(length_said(gzip) + 1);
     MultiGzDecoder::new(gzip).read_to_end(&mut text).map_err(not_inflating)?;
     Ok(text)
 }
 
-/// The same, unless the text is longer than this.
+/// Like [`gunzip`]; `None` if the text exceeds `bytes_max` bytes.
 pub(crate) fn gunzip_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, Error> {
     let mut text = Vec::with_capacity(length_said(gzip).min(bytes_max) + 1);
     let decoder = MultiGzDecoder::new(gzip);

@@ -1,8 +1,8 @@
 //! The life cycle that stacks, states and environments share: deleted, undeleted or erased.
 //!
-//! A delete frees the name and stores a record of the deletion, which lists show. An undelete takes that record away
-//! again. When its time has come, a sweep commits to the erasure first, and erases what belongs to it afterwards: so it
-//! comes back whole or goes whole.
+//! A delete frees the name and stores a record of the deletion, which lists show. An undelete removes that record. When
+//! the deletion is due, a sweep first commits to the erasure, and then erases everything that belongs to the item. So an
+//! item is either undeleted whole or erased whole.
 
 use super::due::{Next, Pages, due_write};
 use crate::context::Context;
@@ -14,7 +14,7 @@ use crate::services::{Error, store};
 
 /// The record of a deletion.
 pub(crate) trait Deletion: Record {
-    /// When it was deleted.
+    /// When the item was deleted.
     fn at(&self) -> Timestamp;
 }
 
@@ -36,18 +36,18 @@ impl Deletion for DeletedEnvironment {
     }
 }
 
-/// Until when something that was deleted then can be undeleted.
+/// Until when an item that was deleted at `deleted_at` can be undeleted.
 pub(crate) fn undeletable_until(ctx: &Context, deleted_at: Timestamp) -> Timestamp {
     deleted_at.plus(ctx.settings.retention.removed_stacks)
 }
 
-/// The writes that store a deletion, and have a sweep erase what was deleted.
+/// The writes that store a deletion and schedule the erasure.
 pub(crate) fn deletion<D: Deletion>(ctx: &Context, key: Key<D>, deleted: &D, due: &Due) -> [Write; 2] {
     let due = due_write(ctx, due, undeletable_until(ctx, deleted.at()));
     [store::put(ctx, key, Expect::Any, deleted), due]
 }
 
-/// The deletions that a prefix of keys finds.
+/// The deletions under a key prefix.
 pub(crate) async fn deletions<D: Deletion>(
     ctx: &Context,
     prefix: KeyPrefix<D>,
@@ -56,8 +56,8 @@ pub(crate) async fn deletions<D: Deletion>(
     items.into_iter().map(|item| Ok((item.key.clone(), Stored::read(&item)?))).collect()
 }
 
-/// Commits to an erasure when its time has come: after `no_way_back` nothing has to be whole any more. Returns what the
-/// sweep does instead of erasing, if it is too early or others were faster.
+/// Commits to an erasure when it is due. After `no_way_back`, the item no longer has to be complete. Returns what the
+/// sweep does instead of erasing, if it is too early or another process was faster.
 pub(crate) async fn commit_to_erase(
     ctx: &Context,
     deleted_at: Timestamp,
@@ -71,7 +71,7 @@ pub(crate) async fn commit_to_erase(
     Ok((!committed).then_some(Next::AsItIs))
 }
 
-/// Erases the former names of what is erased, which `entries` lists. Returns whether it erased all.
+/// Erases the former names of an erased item, which `entries` lists. Returns whether all are erased.
 pub(crate) async fn erase_former_names<E: Record, N: Record>(
     ctx: &Context,
     entries: KeyPrefix<E>,
@@ -79,7 +79,7 @@ pub(crate) async fn erase_former_names<E: Record, N: Record>(
     is_its: impl Fn(&N) -> bool,
     pages: &mut Pages,
 ) -> Result<bool, Error> {
-    /// Entries of one page, each with the name's item.
+    /// The maximum number of entries in one page. Each is deleted together with the item of its name.
     const NAMES_AT_ONCE: usize = 45;
     let query = entries.query(None, Order::Ascending, NAMES_AT_ONCE);
     loop {
@@ -93,13 +93,13 @@ pub(crate) async fn erase_former_names<E: Record, N: Record>(
         for item in page.items {
             let key = name_of(&E::decode(&item.value)?);
             let mut writes = vec![delete(item.key, Expect::Any)];
-            // Another one may have left or taken that name since.
+            // Another item may have left or taken that name since.
             if let Some(former) = store::read(ctx, &key).await?
                 && is_its(&former.value)
             {
                 writes.push(delete(key, former.unchanged()));
             }
-            // Refused: another one leaves that name right now. The next sweep sees it.
+            // Refused: another item is leaving that name right now. The next sweep sees it.
             let _ = store::commit(ctx, writes).await?;
         }
     }

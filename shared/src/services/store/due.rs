@@ -1,4 +1,4 @@
-//! Due items: what a sweep is to look at, and when.
+//! Due items: what a sweep has to handle, and when.
 
 use std::time::Duration;
 
@@ -7,34 +7,34 @@ use crate::layout::Due;
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::store;
 
-/// A blob outlives the last item that named it by so long. A table can be restored to any moment of its last 35 days,
-/// and finds all its blobs then.
+/// How long a blob outlives the last item that named it. A table can be restored to any moment of its last 35 days, and
+/// then finds all its blobs.
 pub(crate) const BLOB_OUTLIVES: Duration = Duration::from_secs(36 * 24 * 3600);
 
-/// Commits that a sweep makes for one due item before it turns to the next one.
+/// The maximum number of commits that a sweep makes for one due item before it continues with the next.
 const PAGES_MAX: usize = 50;
 
-/// The write that makes something be looked at after this instant.
+/// The write that schedules something for a sweep after this instant.
 pub(crate) fn due_write(ctx: &Context, due: &Due, at: Timestamp) -> Write {
     store::put(ctx, due.key(at), Expect::Any, due)
 }
 
-/// What becomes of a due item that was looked at.
+/// The result of handling a due item.
 pub(crate) enum Next {
-    /// There is nothing more to do.
+    /// Nothing more to do.
     Done,
-    /// It is looked at again after this instant, which lies ahead.
+    /// It is handled again after this instant, which is in the future.
     At(Timestamp),
-    /// Something else is looked at after this instant.
+    /// Another item is handled after this instant.
     Becomes(Due, Timestamp),
-    /// There is more to do than was done at once: it stays due, and so do the others.
+    /// One sweep could not finish it. It stays due, and so do the others.
     MoreOfIt,
-    /// Something changed at this moment: the next sweep sees what.
+    /// It changed at this moment. The next sweep decides again.
     AsItIs,
 }
 
 impl Swept {
-    /// Adds what another sweep did after this one, which says whether more is due.
+    /// Adds the counts of a later sweep. Whether more is due is taken from that sweep alone.
     pub fn add(&mut self, next: &Self) {
         let &Self { ended, running, over, erased, pruned, blobs, failed, overdue_seconds, more } = next;
         self.ended += ended;
@@ -48,14 +48,14 @@ impl Swept {
         self.more = more;
     }
 
-    /// Says in the log what was done.
+    /// Logs the counts.
     pub fn log(&self) {
         let &Self { ended, running, over, erased, pruned, blobs, failed, overdue_seconds, more: _ } = self;
         tracing::info!(ended, running, over, erased, pruned, blobs, failed, overdue_seconds, "swept");
     }
 }
 
-/// How many pages may still be removed for a due item.
+/// The number of pages that may still be erased for a due item.
 pub(crate) struct Pages(usize);
 
 impl Default for Pages {
@@ -65,7 +65,7 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// Takes one, if there is one left.
+    /// Takes one page; false if none is left.
     pub(crate) fn take(&mut self) -> bool {
         let left = self.0.checked_sub(1);
         self.0 = left.unwrap_or(0);
@@ -73,25 +73,25 @@ impl Pages {
     }
 }
 
-/// What a sweep did.
+/// The counts of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Updates that were ended because their lease was over, or published because nobody had.
+    /// Updates that the sweep ended because their lease had expired, or published because no other process had.
     pub ended: usize,
-    /// Updates that still run or are just being published, to be looked at later.
+    /// Updates that still run or are being published, to be handled later.
     pub running: usize,
-    /// Updates that were over, to be looked at later for what they left.
+    /// Ended updates whose logs and events are to be erased later.
     pub over: usize,
-    /// Updates and removed stacks of which the last was erased.
+    /// Updates and deleted stacks that are now completely erased.
     pub erased: usize,
-    /// Versions that were removed, because more are there than are kept.
+    /// Versions that were erased because they exceeded the retention setting.
     pub pruned: usize,
-    /// Blobs that were removed.
+    /// Blobs that were erased.
     pub blobs: usize,
-    /// Due items that could not be looked at; the log says why, and the next sweep tries again.
+    /// Due items that failed. The log has the reason, and the next sweep tries again.
     pub failed: usize,
-    /// For how long the oldest of these has been due, in seconds.
+    /// The time that the oldest of the failed items has been due, in seconds.
     pub overdue_seconds: u64,
-    /// Whether more may be due.
+    /// Whether more items may be due.
     pub more: bool,
 }

@@ -1,4 +1,4 @@
-//! Reading and committing records, with lost answers recognised.
+//! Reads and commits records, and recognizes commits whose answer was lost.
 
 pub mod compression;
 pub(crate) mod deletion;
@@ -29,19 +29,21 @@ use crate::ports::{
     Page, Part, PortError, Query, Refusal, SignedUrl, Wrap, WrappedKey, Write, WriteAction,
 };
 
-/// Attempts at one call of a port before its failure is passed on; the waits between them double from [`FIRST_WAIT`].
+/// The maximum number of attempts at a port call before its failure is returned. The wait between them starts at
+/// [`FIRST_WAIT`] and doubles.
 const ATTEMPTS_MAX: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(20);
 
-/// Items of fewer bytes are not counted: a request holds a few of them, and most requests no others.
+/// The size up to which an item does not count against the request's memory, in bytes. A request holds only a few such
+/// items, and most requests hold no others.
 const COUNTED_FROM: usize = 16 << 10;
 
-/// The put of a record. Its revision is new, so that a commit whose answer was lost recognises it.
+/// The put of a record. Its revision is new, which identifies this commit if the answer is lost.
 pub(crate) fn put<T: Record>(ctx: &Context, key: Key<T>, expect: Expect, record: &T) -> Write {
     layout::put(key, expect, ctx.ids.revision(), record)
 }
 
-/// The put of a record with a tail.
+/// The put of a record with a tail of bytes.
 pub(crate) fn put_with<T: Record>(
     ctx: &Context,
     key: Key<T>,
@@ -52,12 +54,12 @@ pub(crate) fn put_with<T: Record>(
     layout::put_with(key, expect, ctx.ids.revision(), record, tail)
 }
 
-/// A record, if it is there.
+/// Reads a record, if it exists.
 pub(crate) async fn read<T: Record>(ctx: &Context, key: &Key<T>) -> Result<Option<Stored<T>>, Error> {
     get(ctx, key).await?.map(|item| Stored::read(&item).map_err(Error::from)).transpose()
 }
 
-/// An item, if it is there. Reads have no effect, so every failure is tried again.
+/// Reads an item, if it exists. Reads have no effect, so every failure is retried.
 pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
     let item =
         retry(ctx, || ctx.ledger.get(key)).instrument(trace_span!(target: "store", "ledger get")).await?;
@@ -67,7 +69,7 @@ pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Er
     Ok(item)
 }
 
-/// All items whose keys start so, page by page, up to `limit`.
+/// Reads all items of a key prefix, page by page, up to `limit` items.
 pub(crate) async fn query_all<T>(
     ctx: &Context,
     prefix: KeyPrefix<T>,
@@ -86,7 +88,7 @@ pub(crate) async fn query_all<T>(
     }
 }
 
-/// A part of all items whose partition begins so.
+/// Reads one part of all items whose partition starts with `prefix`.
 pub(crate) async fn inventory_items(
     ctx: &Context,
     inventory: &dyn Inventory,
@@ -96,7 +98,7 @@ pub(crate) async fn inventory_items(
     retry(ctx, || inventory.items(prefix, from)).await
 }
 
-/// The keys of all blobs, in their order.
+/// Reads the keys of all blobs.
 pub(crate) async fn inventory_blobs(
     ctx: &Context,
     inventory: &dyn Inventory,
@@ -112,15 +114,15 @@ pub(crate) async fn inventory_blobs(
     }
 }
 
-/// One page of a query.
+/// Reads one page of a query.
 pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
     let page = retry(ctx, || ctx.ledger.query(query))
         .instrument(trace_span!(target: "store", "ledger query"))
         .await?;
     let bytes: usize = page.items.iter().map(|item| item.value.len()).sum();
     if bytes > COUNTED_FROM {
-        // Once as they were read, and once as what is made of them. How long a page is, is known only when it is there; a
-        // ledger has pages of a megabyte.
+        // Counts twice: for the items as read, and for what is decoded from them. The size of a page is unknown until it
+        // arrives; a ledger has pages of one megabyte.
         account::take(bytes * 2).await?;
     }
     Ok(page)
@@ -144,7 +146,7 @@ async fn retry<T, F: Future<Output = Result<T, PortError>>>(
     Ok(call().await?)
 }
 
-/// A new data key. One whose answer was lost is never used, so every failure is tried again.
+/// Generates a data key. A key whose answer was lost is never used, so every failure is retried.
 pub(crate) async fn generate_key(
     ctx: &Context,
     context: &KeyContext,
@@ -152,7 +154,7 @@ pub(crate) async fn generate_key(
     retry_keys(ctx, || ctx.keys.generate(context)).await
 }
 
-/// A wrapped key, opened.
+/// Unwraps a wrapped key.
 pub(crate) async fn unwrap_key(
     ctx: &Context,
     wrapped: &WrappedKey,
@@ -161,7 +163,7 @@ pub(crate) async fn unwrap_key(
     retry_keys(ctx, || ctx.keys.unwrap(wrapped, context)).await
 }
 
-/// A data key from elsewhere, wrapped.
+/// Wraps a data key that another store generated.
 pub(crate) async fn wrap_key(
     ctx: &Context,
     wrap: &dyn Wrap,
@@ -171,7 +173,7 @@ pub(crate) async fn wrap_key(
     retry_keys(ctx, || wrap.wrap(key, context)).await
 }
 
-/// A wrapped key under the newest master key; `None` where it is so already.
+/// Rewraps a key under the newest master key; `None` if that wraps it already.
 pub(crate) async fn rewrap_key(
     ctx: &Context,
     wrapped: &WrappedKey,
@@ -180,7 +182,7 @@ pub(crate) async fn rewrap_key(
     retry_keys(ctx, || ctx.keys.rewrap(wrapped, context)).await
 }
 
-/// A mismatch is an answer, and so is a master key that cannot be used: asking again gives it again.
+/// Retries a call for keys. A mismatch or an unusable master key is an answer, which a retry would only repeat.
 async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
     ctx: &Context,
     mut call: impl FnMut() -> F,
@@ -198,7 +200,7 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
     Ok(asked.await??)
 }
 
-/// Commits. The inner result tells a refusal, which is for the caller to decide about.
+/// Commits writes. The inner result is a refusal, about which the caller decides.
 ///
 /// An attempt whose answer was lost is looked up before the next one: puts carry revisions that only this call made,
 /// so finding one of them means that the whole commit was done.
@@ -242,13 +244,13 @@ async fn is_done(ctx: &Context, writes: &[Write]) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// The lower-case hex SHA-256 of these bytes.
+/// The SHA-256 of these bytes, in lowercase hex.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// Decides where bytes of a record go that may be long: into its tail, or into a blob that is written first, so that
-/// the record never points to nothing.
+/// Places bytes of a record that may be long: into its tail, or into a blob that is written first, so that the record
+/// never points to a missing blob.
 pub(crate) async fn keep(
     ctx: &Context,
     key: impl FnOnce() -> BlobKey,
@@ -263,23 +265,23 @@ pub(crate) async fn keep(
     Ok((Payload::Blob { key: key.to_string(), sha256 }, Bytes::new()))
 }
 
-/// Removes a blob. Every failure is tried again.
+/// Deletes a blob. Every failure is retried.
 pub(crate) async fn delete_blob(ctx: &Context, key: &BlobKey) -> Result<(), Error> {
     retry(ctx, || ctx.blobs.delete(key)).await
 }
 
-/// Stores a blob. A key is written with the same bytes only, so every failure is tried again.
+/// Stores a blob. A key is only ever written with the same bytes, so every failure is retried.
 pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
     let span = trace_span!(target: "store", "blob put", bytes = bytes.len());
     retry(ctx, || ctx.blobs.put(key, bytes.clone())).instrument(span).await
 }
 
-/// The bytes of a payload, checked against their hash.
+/// Reads the bytes of a payload and checks them against their hash.
 pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Result<Bytes, Error> {
     fetch_for(ctx, payload, tail, 0).await
 }
 
-/// The same, for work that takes this many times the bytes more: that is reserved with them.
+/// Like [`fetch`], and reserves memory for work that needs `factor` times the bytes in addition.
 pub(crate) async fn fetch_for(
     ctx: &Context,
     payload: &Payload,
@@ -292,7 +294,7 @@ pub(crate) async fn fetch_for(
     }
 }
 
-/// The same, unless it is longer than this: then its length, and it is not read.
+/// Like [`fetch`]; a payload that exceeds `bytes_max` bytes is not read, and its length is returned as the inner error.
 pub(crate) async fn fetch_within(
     ctx: &Context,
     payload: &Payload,
@@ -320,13 +322,14 @@ pub(crate) async fn fetch_within(
     }
 }
 
-/// A URL at which the store itself hands out a blob, where it has such a thing.
+/// A URL at which the store itself serves a blob; `None` if the store does not support this.
 pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
     Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
 }
 
-/// The bytes of a blob as they are, if it is there, for work that takes this many times the bytes more: that is reserved with them.
+/// Reads a blob without checking its hash, if it exists. Reserves memory for its bytes, and for work that needs `factor`
+/// times the bytes in addition.
 pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
     let bytes_reserved = AtomicUsize::new(0);
     let read = || async {
@@ -348,7 +351,8 @@ pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Res
     Ok(retry(ctx, read).instrument(trace_span!(target: "store", "blob get")).await??)
 }
 
-/// As [`get_blob`], where its bytes are taken out of this room before they are read; they go back with the permit.
+/// Reads a blob within a shared memory budget: its bytes are acquired from `room` before the read, and returned with the
+/// permit.
 pub(crate) async fn get_blob_in<'a>(
     ctx: &Context,
     key: &BlobKey,
@@ -365,7 +369,7 @@ pub(crate) async fn get_blob_in<'a>(
     .await
 }
 
-/// The lower-case hex SHA-256 of a blob as it is, if it is there. It is never in memory as a whole.
+/// The SHA-256 of a blob in lowercase hex, if the blob exists. Reads it in chunks, never as a whole.
 pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<String>, Error> {
     retry(ctx, || async move {
         let Some(mut blob) = ctx.blobs.get(key).await? else { return Ok(None) };
@@ -378,7 +382,7 @@ pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Str
     .await
 }
 
-/// A blob, checked against its hash: one that is missing or altered is reported as such, and never served.
+/// Reads a blob and checks it against its hash. A missing or altered blob is an error, and is never served.
 pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
     fetch_checked(ctx, key, sha256, 0).await
 }

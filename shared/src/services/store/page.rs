@@ -1,10 +1,10 @@
-//! Which part of a list is wanted.
+//! Page selection, shared by all lists.
 
-/// Which part of a list is wanted.
+/// The page of a list that a caller requests.
 #[derive(Debug, Clone, Copy)]
 pub struct PageOf {
-    /// Entries on a page; at least 1.
+    /// The number of entries on a page; at least 1.
     pub size: u64,
-    /// The page, from 1.
+    /// The number of the page, from 1.
     pub page: u64,
 }

@@ -1,8 +1,8 @@
-//! Read, decide, write on a condition, and all of it again after a conflict.
+//! Read, decide, write on a condition, and repeat all of it after a conflict.
 
 use crate::services::Error;
 
-/// Attempts of a use case at one change, before it reports a conflict.
+/// The maximum number of attempts at one change before a use case reports a conflict.
 const CONFLICT_ATTEMPTS_MAX: usize = 16;
 
 /// The attempts of a use case at one change.
@@ -19,20 +19,20 @@ const CONFLICT_ATTEMPTS_MAX: usize = 16;
 /// }
 /// ```
 ///
-/// This counts, and takes no closure: a use case leaves its loop by `return`, `?` and `continue`, and may keep what it
-/// stored in one attempt for the next.
+/// This counts instead of taking a closure: a use case leaves its loop by `return`, `?` and `continue`, and may keep what
+/// it stored in one attempt for the next.
 pub(crate) struct Attempts {
     what: &'static str,
     begun: usize,
 }
 
 impl Attempts {
-    /// `what` is named when all attempts met a conflict.
+    /// `what` names the contended item in the error after the last attempt.
     pub(crate) fn at(what: &'static str) -> Self {
         Self { what, begun: 0 }
     }
 
-    /// Begins an attempt, and returns how many there were before.
+    /// Begins an attempt, and returns the number of earlier attempts.
     ///
     /// # Errors
     /// [`Error::Contended`] after [`CONFLICT_ATTEMPTS_MAX`].

@@ -1,4 +1,4 @@
-//! Finding stacks, their versions and their updates. Reads, and nothing else.
+//! Finds stacks, their versions and their updates. Only reads.
 
 use bytes::Bytes;
 
@@ -14,32 +14,32 @@ use crate::services::caller::Caller;
 use crate::services::error::{StackError, UpdateError};
 use crate::services::{Error, store};
 
-/// A stack that was found: its id and its head.
+/// A stack that was found.
 #[derive(Debug, Clone)]
 pub struct Located {
-    /// The id.
+    /// The ID of the stack.
     pub id: StackId,
-    /// The head as it was read.
+    /// The head, as it was read.
     pub head: Stored<StackHead>,
 }
 
-/// Finds a stack for a caller. One read of the head where the name is remembered, two in sequence where it is not.
+/// Finds a stack for a caller. Takes one read of the head if the name is cached, otherwise two reads in sequence.
 ///
 /// # Errors
-/// [`StackError::NotFound`] when it does not exist, and just so when the caller may not see its organization;
+/// [`StackError::NotFound`] when it does not exist, and also when the caller may not see its organization;
 /// `AccessError::NotAllowed`.
 pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
     let missing = || Error::Stack(StackError::NotFound(address.clone()));
-    // Judged before anything is read, so that how long it takes tells nothing of what exists.
+    // Checked before anything is read, so that the response time does not reveal what exists.
     caller.check(&address.org, missing)?;
     find(ctx, address).await?.ok_or_else(missing)
 }
 
-/// Finds a stack whose secrets are meant: as [`locate`], and where no stack has that name, the one that had it last.
-/// Old versions of a stack that was renamed name it so, and the client asks whom they name.
+/// Finds the stack whose data keys a request uses. Like [`locate`]; if no stack has that name, finds the one that had it
+/// last. Old versions of a renamed stack contain its old name, and the client sends the name that it finds there.
 ///
 /// # Errors
-/// As [`locate`].
+/// Those of [`locate`].
 pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackId, Error> {
     match locate(ctx, caller, address).await {
         Err(Error::Stack(StackError::NotFound(address))) => {
@@ -50,7 +50,7 @@ pub async fn locate_keys(ctx: &Context, caller: &Caller, address: &StackAddress)
     }
 }
 
-/// The stack that had this name last, for who may do what they ask for under both names.
+/// Finds the stack that had this name last, for a caller with the needed role under both names.
 pub(crate) async fn find_renamed(
     ctx: &Context,
     caller: &Caller,
@@ -70,7 +70,7 @@ pub(crate) async fn find_renamed(
     Ok(Some(Located { id, head }))
 }
 
-/// Finds a stack by its address, whoever asks.
+/// Finds a stack by its address, without checking a caller.
 pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
     let is_it = |head: &Stored<StackHead>| head.value.address == *address && head.value.deleted.is_none();
     if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
@@ -97,8 +97,8 @@ pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<S
         .ok_or_else(|| Error::Stack(StackError::NotFound(address.clone())))
 }
 
-/// The gzip of a snapshot. The memory for work that holds its text this many times is reserved with it, since a request that holds the
-/// one and waits for the other is in the way of others.
+/// Fetches the gzip of a snapshot. Also reserves the memory for work that holds the inflated text `factor` times: a
+/// request that holds the gzip while it waits for the rest would block others.
 pub(crate) async fn fetch_snapshot(
     ctx: &Context,
     snapshot: &Snapshot,
@@ -119,7 +119,7 @@ pub(crate) async fn read_version(
     if let Some(found) = store::read(ctx, &StackVersion::key(id, version)).await? {
         return Ok(found.value);
     }
-    // Versions go from the oldest on, so what is older than the oldest was there once.
+    // Versions are erased oldest first, so a version below the oldest one existed once.
     let query = StackVersion::of_stack(id).query(None, Order::Ascending, 1);
     let page = store::query(ctx, &query).await?;
     let oldest = page.items.first().and_then(|item| StackVersion::number_in(&item.key).ok());
@@ -132,10 +132,10 @@ pub(crate) async fn read_version(
     })
 }
 
-/// The update of a stack by its id.
+/// Finds an update of a stack by its ID.
 ///
 /// # Errors
-/// [`UpdateError::NotFound`] when the stack has none of this id.
+/// [`UpdateError::NotFound`] when the stack has no update of this ID.
 pub async fn update(
     ctx: &Context,
     caller: &Caller,
@@ -157,10 +157,10 @@ pub async fn update(
     Ok((located, id, record))
 }
 
-/// A stack's address from the parts of a path.
+/// Parses the address of a stack from the parts of a path.
 ///
 /// # Errors
-/// [`Error::InvalidName`] for the part that breaks its rule.
+/// [`Error::InvalidName`] for a part that breaks its rule.
 pub fn address(org: &str, project: &str, stack: &str) -> Result<StackAddress, Error> {
     Ok(StackAddress {
         org: OrgName::parse(org)?,

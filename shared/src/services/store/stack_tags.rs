@@ -1,4 +1,4 @@
-//! What tags a stack may have.
+//! The rules for the tags of a stack.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::domain::names::TagName;
 use crate::services::Error;
 use crate::services::error::StackError;
 
-/// A tag's value is at most this long, in bytes (the CLI's own limit).
+/// The maximum length of a tag's value, in bytes (the CLI's own limit).
 pub const TAG_VALUE_BYTES_MAX: usize = 256;
 
-/// A stack has at most this many tags.
+/// The maximum number of tags of a stack.
 pub const TAGS_MAX: usize = 200;
 
 /// # Errors

@@ -1,4 +1,4 @@
-//! The record of an update: reading it for whoever shows its token, and writing it.
+//! The record of an update: reads it for a bearer of its token, and writes it.
 
 use super::due::due_write;
 use crate::context::Context;
@@ -15,23 +15,23 @@ pub(crate) fn update_write(ctx: &Context, id: UpdateId, expect: Expect, update: 
     store::put(ctx, Update::key(id), expect, update)
 }
 
-/// The writes that go with the first put of an update's record: whoever erases its stack finds it by the one, and a sweep
-/// by the other, from `due` on.
+/// The writes that accompany the first put of an update's record. The first one lists the update under its stack, for
+/// erasing it with the stack; the second one has a sweep handle it from `due` on.
 pub(crate) fn entry_writes(ctx: &Context, id: UpdateId, update: &Update, due: Timestamp) -> [Write; 2] {
     let entry = UpdateEntry { created: update.created };
     let key = UpdateEntry::key(update.stack, id);
     [store::put(ctx, key, Expect::Any, &entry), due_write(ctx, &Due::Update(id), due)]
 }
 
-/// The record of the update that a token is of.
+/// Reads the record of the update that a token belongs to.
 ///
 /// # Errors
-/// `UpdateError::Fenced` when it is gone.
+/// `UpdateError::Fenced` when the record is gone.
 pub(crate) async fn read_own(ctx: &Context, claims: &Claims) -> Result<Stored<Update>, Error> {
     store::read(ctx, &Update::key(claims.update)).await?.ok_or_else(|| Fenced::Gone.into())
 }
 
-/// What a client whose update is over reads.
+/// The error for a client whose update is over.
 pub(crate) fn fenced(why: NotNow) -> Error {
     Fenced::NotRunning(why).into()
 }
