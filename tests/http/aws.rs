@@ -171,7 +171,7 @@ async fn a_missing_or_altered_blob_is_never_served() {
             stack.get("/export/1").send().await,
             stack.begin_call("update", false).send().await,
         ] {
-            assert!(refused.refused(500).contains("what is stored cannot be used"), "{refused:?}");
+            assert!(refused.refused(500).contains("stored data cannot be used"), "{refused:?}");
         }
     };
     refuses().await;

@@ -67,7 +67,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     assert!(words.contains("stack main/kept/dev already exists"), "{words}");
     cli.run(["stack", "rm", "dev", "--yes", "--preserve-config"]).await.assert_success();
     let words = refused(&folder, 1, &["stack", "restore", "main/kept/dev", "--deleted"]).await;
-    assert!(words.contains("say which one by its id"), "{words}");
+    assert!(words.contains("select one by its id"), "{words}");
     let id = line["id"].as_str().unwrap();
     let back = told(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
     assert!(back.contains("main/kept/dev is back"), "{back}");

@@ -382,7 +382,7 @@ fn text(error: &Error) -> String {
                 .to_owned()
         }
         Error::Broken(_) | Error::TooNew(_) => {
-            "what is stored cannot be used: the server's log says why, under this request's ID".to_owned()
+            "stored data cannot be used: the server's log says why, under this request's ID".to_owned()
         }
         error => error.to_string(),
     }

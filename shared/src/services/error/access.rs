@@ -1,39 +1,39 @@
-//! Why a caller is not let in, or may not do what the request asks for.
+//! Errors about access: who the caller is, and what the caller may do.
 
 use std::time::Duration;
 
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
 
-/// Why a caller is refused.
+/// Why a caller is not authenticated, or may not do what the request needs.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// A request to the API carries no access token.
+    /// An API request has no access token.
     #[error("no access token was sent: log in with `pulumi login` and a token of this server")]
     NoToken,
-    /// A request of a client of states carries no credentials.
+    /// A request of a Terraform or OpenTofu client has no credentials.
     #[error("no access token was sent: send a token of this server as the password, with any username")]
     NoStateToken,
-    /// A request of an update carries no update token.
+    /// A request of an update has no update token.
     #[error("no update token was sent: only a running update may send this request")]
     NoUpdateToken,
-    /// A browser adds a username and a password to requests that a page makes, which proves nothing.
+    /// A browser attaches a username and a password to requests that any web page makes, so they prove nothing.
     #[error(
         "a web page sent this request with a username and a password: send the token as a bearer token instead"
     )]
     FromWebPage,
-    /// The access token is not known, or was revoked.
+    /// The access token is unknown or was revoked.
     #[error("the access token is not valid: log in again with `pulumi login` and a token of this server")]
     UnknownToken,
     /// The access token has expired.
     #[error("the access token has expired: create a new one and log in with it")]
     TokenExpired,
-    /// The access token has expired, and its user holds no lock from before that.
+    /// The access token has expired, and its user holds no lock that was taken before.
     #[error(
         "the access token has expired, and you hold no lock that was taken before: create a new token and use that"
     )]
     TokenExpiredWithoutLock,
-    /// The client certificate belongs to no token.
+    /// The client certificate is not registered for any token.
     #[error(
         "the client certificate is not registered: register it with `statewright token create NAME --certificate FILE`"
     )]
@@ -41,38 +41,38 @@ pub enum AccessError {
     /// The client certificate has expired.
     #[error("the client certificate has expired: register a new one and use that")]
     CertificateExpired,
-    /// Which of the two is wrong is not told.
+    /// The error does not reveal which of the two is wrong.
     #[error("the user or the password is wrong: check both")]
     WrongPassword,
-    /// Somebody sent wrong passwords for this user, so no password is checked until the wait is over.
+    /// Wrong passwords were sent for this user. No password is checked until the wait is over.
     #[error("too many wrong passwords for this user: try again in {} s", .0.as_secs())]
     TooManyFailures(Duration),
-    /// As many passwords are being checked as can be at once.
+    /// The server is already checking the maximum number of passwords.
     #[error("the server is checking too many passwords: try again")]
     TooManyPasswords,
-    /// The caller is a member, and may not do this.
+    /// The caller is a member without the needed role.
     #[error(transparent)]
     NotAllowed(Box<NotAllowed>),
-    /// The organization does not exist, or not for this caller.
+    /// The organization does not exist, or the caller is not a member of it.
     #[error("organization {0} not found: check its name, and that your user is a member")]
     NoOrg(OrgName),
-    /// There is no such user.
+    /// No user has this login.
     #[error("user {0} not found: check the name")]
     NoUser(Login),
 }
 
-/// What a caller lacks.
+/// The role that a caller lacks, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAllowed {
-    /// What the caller asks for.
+    /// The refused action, as the error names it.
     pub(crate) what: &'static str,
-    /// The role that it needs.
+    /// The role that the action needs.
     pub(crate) needs: Role,
-    /// The user's role there, or the best that the user has anywhere.
+    /// The user's role in the organization, or the user's highest role in any.
     pub(crate) role: Role,
-    /// What the token may at most, if it is bounded.
+    /// The maximum role of the token, if it has one.
     pub(crate) may: Option<Role>,
-    /// In which organization; `None` where it was refused before that was known.
+    /// The organization; `None` if the request was refused before it was known.
     pub(crate) org: Option<OrgName>,
     pub(crate) login: Login,
     pub(crate) token: TokenName,

@@ -1,4 +1,4 @@
-//! Why a request about an environment is refused.
+//! Errors about environments, their revisions, tags and sessions.
 
 use crate::domain::environment::Diagnostic;
 use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
@@ -6,35 +6,35 @@ use crate::domain::names::{EnvironmentAddress, EnvironmentTagName};
 /// Why a request about an environment is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvironmentError {
-    /// The environment does not exist, or not for this caller.
+    /// The environment does not exist, or the caller may not see it.
     #[error("environment {0} not found: check its name")]
     NotFound(EnvironmentAddress),
-    /// No deleted environment of this name can come back.
-    #[error("there is no deleted environment {0} to restore: check its name")]
+    /// No deleted environment of this name can be undeleted.
+    #[error("there is no deleted environment {0} to undelete: check its name")]
     NoneDeleted(EnvironmentAddress),
     /// The environment has no such revision.
     #[error("environment {environment} has no {revision}: choose one that it has")]
     NoRevision {
-        /// The environment.
+        /// The environment that the request names.
         environment: EnvironmentAddress,
-        /// What the request names, as `revision 3` or `revision tag stable`.
+        /// The requested revision, such as `revision 3` or `revision tag stable`.
         revision: String,
     },
     /// The environment has no such tag.
     #[error("environment {environment} has no tag {tag}: choose one that it has")]
     NoTag {
-        /// The environment.
+        /// The environment that the request names.
         environment: EnvironmentAddress,
-        /// The tag.
+        /// The tag that the request names.
         tag: EnvironmentTagName,
     },
     /// An environment of this name exists.
     #[error("environment {0} already exists: choose another name")]
     Exists(EnvironmentAddress),
-    /// The environment has a tag of this name.
+    /// The environment already has this tag.
     #[error("tag {0} already exists: choose another name")]
     TagExists(EnvironmentTagName),
-    /// Somebody changed the environment since the caller read it.
+    /// Another caller changed the environment after this one read it.
     #[error("environment {0} was changed since it was read: read it again, and apply your change to that")]
     Moved(EnvironmentAddress),
     /// The environment's settings forbid its deletion.
@@ -45,44 +45,46 @@ pub enum EnvironmentError {
     /// The definition has errors.
     #[error("the definition of the environment has errors: {}", on_one_line(.0))]
     Definition(Vec<Diagnostic>),
-    /// There is no such opened environment any more, or somebody else opened it.
+    /// The opened environment expired, never existed, or belongs to another caller.
     #[error("there is no opened environment {0}: it expired, or somebody else opened it. Open it again")]
     NoSession(String),
     /// An environment was erased after it was opened.
     #[error("environment {0}, which was opened, has been deleted since: open one that exists")]
     OpenedIsGone(String),
-    /// A revision, and every one that replaces it, was retracted.
+    /// The requested revision and all its replacements were retracted.
     #[error(
         "{revision} of {environment} was retracted, and so was each revision that replaces it: name another one"
     )]
     AllRetracted {
-        /// The environment.
+        /// The environment that the request names.
         environment: EnvironmentAddress,
-        /// What the request names, as `revision 3`.
+        /// The requested revision, such as `revision 3`.
         revision: String,
     },
     /// A secret could not be encrypted without changing the text around it.
     #[error("a secret could not be encrypted where it is written: write it as `fn::secret: …` on one line")]
     SecretInPlace,
-    /// A clone copies all revisions, or one.
-    #[error("a clone has the history of an environment or one revision of it: ask for one of the two")]
+    /// A clone copies either all revisions or one.
+    #[error(
+        "a clone copies the history of an environment or one revision of it: request only one of the two"
+    )]
     HistoryOrRevision,
-    /// The environment has too many revisions to be cloned at once.
+    /// The environment has too many revisions for one clone.
     #[error(
         "{environment} has {revisions} revisions, and at most {max} can be cloned at once: clone it without its history"
     )]
     TooManyRevisions {
-        /// The environment.
+        /// The environment to clone.
         environment: EnvironmentAddress,
-        /// How many it has.
+        /// The number of its revisions.
         revisions: u64,
-        /// The most.
+        /// The maximum number of revisions that one clone copies.
         max: u64,
     },
-    /// The reason is too long.
+    /// The reason for a retraction is too long.
     #[error("the reason is too long: use at most {bytes_max} bytes")]
     ReasonTooLong {
-        /// The longest.
+        /// The maximum length in bytes.
         bytes_max: usize,
     },
     /// The current revision cannot be retracted.
@@ -91,69 +93,69 @@ pub enum EnvironmentError {
     /// A revision cannot replace itself.
     #[error("a revision cannot replace itself: name another one")]
     ReplacesItself,
-    /// The revision that is to replace another was retracted.
+    /// The replacement for a revision was retracted itself.
     #[error("revision {0} was retracted itself: name another one")]
     ReplacementRetracted(u64),
-    /// The environment has too many tags.
+    /// The environment would have too many tags.
     #[error("the environment has too many tags: use at most {max} of each kind")]
     TooManyTags {
-        /// The most.
+        /// The maximum number of tags of each kind.
         max: usize,
     },
     /// A tag's value is too long.
     #[error("the value of the tag has {bytes} bytes: use at most {bytes_max}")]
     TagTooLong {
-        /// Its length.
+        /// The length of the value in bytes.
         bytes: usize,
-        /// The longest.
+        /// The maximum length in bytes.
         bytes_max: usize,
     },
-    /// A number names a revision, and not a tag.
+    /// The request names a tag by a number, which means a revision.
     #[error("a number is not a tag: name a tag")]
     NumberIsNotATag,
-    /// A revision is neither a number nor a tag.
+    /// The requested revision is neither a number nor a tag.
     #[error("invalid revision: use a whole number from 1, or a tag")]
     NotARevision,
-    /// An environment is opened for too short or too long a time.
+    /// The requested lifetime of an opened environment is too short or too long.
     #[error("an environment cannot be opened for that long: use 1 second to 1 day")]
     Lasts,
-    /// There is no value at this path.
+    /// The environment has no value at this path.
     #[error("there is no value at this path: check it with `pulumi env get`")]
     NoValue,
-    /// Providers are asked too often.
+    /// Provider requests depend on each other in a chain that is too long.
     #[error(
-        "the environment needs more than {max} rounds of requests to its providers: let fewer depend on each other"
+        "the environment needs more than {max} rounds of requests to its providers: make fewer of them depend on each other"
     )]
     TooManyRounds {
-        /// The most.
+        /// The maximum number of rounds of requests.
         max: usize,
     },
     /// The environment imports too many others.
     #[error("the environment imports too many others: use at most {max}")]
     TooManyImports {
-        /// The most.
+        /// The maximum number of imports.
         max: usize,
     },
     /// The environment reads the outputs of too many stacks.
     #[error("the environment reads the outputs of too many stacks: use at most {max}")]
     TooManyStacks {
-        /// The most.
+        /// The maximum number of stacks.
         max: usize,
     },
     /// The outputs that the environment reads are too long.
     #[error("the outputs of stacks that the environment reads are too long: use at most {mebibytes_max} MiB")]
     OutputsTooLong {
-        /// The most, in MiB.
+        /// The maximum total size in MiB.
         mebibytes_max: usize,
     },
-    /// Another secrets provider than this server encrypted an output.
+    /// A secrets provider other than this server encrypted an output.
     #[error(
-        "they hold a secret that this server cannot open, because another secrets provider encrypted it: change the stack's \
-         secrets provider to this server"
+        "they contain a secret that this server cannot decrypt, because another secrets provider encrypted it: change \
+         the stack's secrets provider to this server"
     )]
     ForeignOutput,
-    /// A secret is not text.
-    #[error("the secret is not text in UTF-8: encode it first, as with base64")]
+    /// The decrypted secret is not UTF-8.
+    #[error("the secret is not UTF-8 text: encode it first, for example with base64")]
     SecretNotText,
 }
 

@@ -1,10 +1,10 @@
-//! Why the operator's change of users, organizations, tokens or passwords is refused.
+//! Errors about the operator's changes to users, organizations, tokens and passwords.
 
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
-/// Why a change of who may do what is refused.
+/// Why a change to users, organizations, tokens or passwords is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// A user of this name exists.
@@ -13,18 +13,18 @@ pub enum IdentityError {
     /// An organization of this name exists.
     #[error("organization {0} already exists: choose another name")]
     OrgExists(OrgName),
-    /// The name stands for the operator in the history.
-    #[error("the name {0} stands for the operator in the history: choose another name")]
+    /// The history uses this login for the operator.
+    #[error("the name {0} is reserved for the operator in the history: choose another name")]
     ReservedLogin(&'static str),
-    /// The name stands for password logins in the history.
-    #[error("the name {0} stands for logins with a password in the history: choose another name")]
+    /// The history uses this token name for password logins.
+    #[error("the name {0} is reserved for password logins in the history: choose another name")]
     ReservedTokenName(TokenName),
-    /// The user has a token of this name.
+    /// The user already has a token of this name.
     #[error("user {login} already has a token named {name}: choose another name, or revoke that token first")]
     TokenExists {
-        /// The user.
+        /// The owner of the token.
         login: Login,
-        /// The name.
+        /// The name of the existing token.
         name: TokenName,
     },
     /// The user has no token of this name.
@@ -32,15 +32,15 @@ pub enum IdentityError {
         "user {login} has no token named {name}: check the name with `statewright token list --user {login}`"
     )]
     NoToken {
-        /// The user.
+        /// The user that the command names.
         login: Login,
-        /// The name.
+        /// The token that the command names.
         name: TokenName,
     },
-    /// The certificate has expired.
+    /// The certificate expired at this time.
     #[error("this certificate expired at {}: make a new one", .0.to_rfc3339())]
     CertificateExpired(Timestamp),
-    /// The certificate belongs to a token already.
+    /// The certificate is already registered for another token.
     #[error("this certificate already belongs to another token: use that token, or revoke it first")]
     CertificateInUse,
     /// The user is not a member.
@@ -48,31 +48,32 @@ pub enum IdentityError {
         "{login} is not a member of {org}: add the user with `statewright org member add {org} {login} --role {role}`"
     )]
     NotAMember {
-        /// The user.
+        /// The user that the command names.
         login: Login,
-        /// The organization.
+        /// The organization that the command names.
         org: OrgName,
-        /// The role that the user was to get.
+        /// The role that the command assigns.
         role: Role,
     },
     /// The password is too short.
     #[error("the password is too short: use at least {characters_min} characters")]
     PasswordTooShort {
-        /// The fewest characters.
+        /// The minimum length in characters.
         characters_min: usize,
     },
     /// The password is too long.
     #[error("the password is too long: use at most {bytes_max} bytes")]
     PasswordTooLong {
-        /// The most bytes.
+        /// The maximum length in bytes.
         bytes_max: usize,
     },
-    /// A client of states sends an access token in the password's place.
+    /// The password has the form of an access token. Terraform and OpenTofu clients send tokens in the password
+    /// field, so it would be ambiguous.
     #[error(
         "a password that begins with {prefix} would be taken for an access token: choose another password"
     )]
     PasswordLooksLikeToken {
-        /// What access tokens begin with.
+        /// The prefix of access tokens.
         prefix: &'static str,
     },
     /// A new user has too many organizations.
@@ -80,13 +81,13 @@ pub enum IdentityError {
         "a new user has too many organizations: name at most {max}, and add the user to the others afterwards"
     )]
     TooManyMemberships {
-        /// The most.
+        /// The maximum number of organizations that one command adds.
         max: usize,
     },
     /// A new organization has too many members.
     #[error("a new organization has too many members: name at most {max}, and add the others afterwards")]
     TooManyMembers {
-        /// The most.
+        /// The maximum number of members that one command adds.
         max: usize,
     },
 }

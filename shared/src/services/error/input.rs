@@ -1,4 +1,4 @@
-//! What a caller sent that cannot be used, whatever it is about.
+//! Errors about invalid input, for all rooms.
 
 use std::io;
 use std::str::Utf8Error;
@@ -10,7 +10,7 @@ use crate::domain::names::InvalidName;
 use crate::domain::tfstate::{InvalidFilter, InvalidLabel, InvalidLock, InvalidPolicy, InvalidState};
 use crate::journal::BatchError;
 
-/// Why what a caller sent cannot be used.
+/// Why the input of a request is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidInput {
     /// A name breaks its rule.
@@ -25,71 +25,71 @@ pub enum InvalidInput {
     /// The body is not a state.
     #[error(transparent)]
     State(#[from] InvalidState),
-    /// The lock info cannot be used.
+    /// The lock info is invalid.
     #[error(transparent)]
     Lock(#[from] InvalidLock),
     /// A label breaks its rule.
     #[error(transparent)]
     Label(#[from] InvalidLabel),
-    /// The filter cannot be read.
+    /// The filter does not parse.
     #[error(transparent)]
     Filter(#[from] InvalidFilter),
-    /// The label policy cannot be read.
+    /// The label policy is invalid.
     #[error(transparent)]
     LabelPolicy(#[from] InvalidPolicy),
-    /// The schema of an output cannot be used.
+    /// The schema of an output is invalid.
     #[error("the output {output}: {source}")]
     Schema {
-        /// The output.
+        /// The name of the output.
         output: String,
-        /// What is wrong.
+        /// The rule that the schema breaks.
         source: InvalidSchema,
     },
-    /// The path of the request cannot be read.
+    /// The path of the request does not parse.
     #[error("invalid path: {0}")]
     Path(String),
     /// The body is not text.
     #[error("invalid request body: it is not UTF-8: {0}")]
     BodyNotText(#[from] Utf8Error),
-    /// The body is not JSON of the shape that the request has.
+    /// The body is not JSON of the expected shape.
     #[error("invalid request body: {0}")]
     BodyShape(#[source] serde_json::Error),
-    /// The body has a `Content-Encoding`, and is not a gzip.
-    #[error("invalid request body: its Content-Encoding says that it is compressed, and it is not a gzip")]
+    /// The body has a `Content-Encoding`, but is not a gzip.
+    #[error("invalid request body: it has a Content-Encoding, but it is not a gzip")]
     BodyNotGzip,
     /// The gzip does not inflate.
     #[error("invalid request body: the gzip is damaged: {0}")]
     BodyDamaged(#[source] io::Error),
-    /// The connection broke while the body came.
+    /// The connection failed before the whole body arrived.
     #[error("the request body could not be read to its end: {0}")]
     BodyLost(String),
-    /// More bytes came than the request declared.
+    /// The body is longer than the request declared.
     #[error("invalid request body: it is longer than its declared length")]
     BodyTooLong,
-    /// The body does not have its checksum.
-    #[error("the request body does not match its Content-MD5: it was changed on its way, so send it again")]
+    /// The body does not match its checksum.
+    #[error("the request body does not match its Content-MD5: it was changed in transit, so send it again")]
     BodyChanged,
-    /// The continuation token of a list is not one of this server's.
+    /// This server did not issue the continuation token of a list.
     #[error("invalid continuation token: list from the start")]
     ContinuationToken,
     /// A parameter is not a number.
     #[error("invalid {name} {found:?}: use a whole number")]
     Number {
-        /// The parameter.
+        /// The name of the parameter.
         name: String,
-        /// What was sent, shortened.
+        /// The value that was sent, shortened.
         found: String,
     },
     /// A version of a stack is not a number.
     #[error("invalid version: use a whole number from 1")]
     Version,
-    /// A version of a state is neither a number nor the id of a refused write.
+    /// A version of a state is neither a number nor the ID of a refused write.
     #[error("invalid version: use a whole number from 1, or the id of a refused write")]
     StateVersion,
-    /// The id of a state is not a UUID.
+    /// The ID of a state is not a UUID.
     #[error("invalid id of a state: use a UUID in lower case")]
     StateId,
-    /// A state is named neither by its id nor by its address.
+    /// A state is named neither by its ID nor by its address.
     #[error(
         "invalid name of a state: use its id, a UUID in lower case, or organization/project or organization/project/state"
     )]
@@ -97,42 +97,42 @@ pub enum InvalidInput {
     /// A state is named without its project.
     #[error("invalid name of a state: name its project too")]
     StateWithoutProject,
-    /// A duration cannot be read.
+    /// A duration does not parse.
     #[error("invalid duration: use hours, minutes and seconds, as in 2h0m0s")]
     Duration,
-    /// A parameter is not base64 of JSON.
+    /// The parameter is not base64 of JSON.
     #[error("invalid environmentOverrides: use URL-safe base64 (RFC 4648) of a JSON object of names")]
     EnvironmentOverrides,
-    /// The path of a property cannot be read.
+    /// The path of a property does not parse.
     #[error("invalid property path: {0}")]
     PropertyPath(&'static str),
-    /// A direction is neither of the two.
+    /// A direction is neither `down` nor `up`.
     #[error("invalid direction: use `down` for what depends on a state, or `up` for what it depends on")]
     Direction,
-    /// There is one type of events.
+    /// The server has only one type of events.
     #[error("invalid type of events {found:?}: use {known} for policy violations")]
     EventType {
-        /// What was sent, shortened.
+        /// The type that was sent, shortened.
         found: String,
-        /// The type that there is.
+        /// The only type.
         known: &'static str,
     },
-    /// A label that a list asks for is not a pair.
+    /// A label in a list request is not a key and a value.
     #[error("invalid label: use key=value")]
     LabelPair,
-    /// A list asks for too many labels.
+    /// A list request filters by too many labels.
     #[error("too many labels: use at most {max}")]
     TooManyLabels {
-        /// The most.
+        /// The maximum number of labels.
         max: usize,
     },
-    /// A new stack asks for something that this server does not have.
+    /// A new stack requests a feature that this server does not have.
     #[error("creating a stack with {0} is not supported by this server: create it without")]
     Unsupported(&'static str),
-    /// Imports and renames are no updates.
-    #[error("imports and renames cannot be begun: use the stack's import and rename")]
+    /// Imports and renames have requests of their own, and are not updates.
+    #[error("imports and renames do not begin as updates: use the stack's import and rename requests")]
     UpdateKind,
-    /// An update ends in another way.
+    /// The result is not one that a client may report.
     #[error("invalid result {0:?}: use \"succeeded\" or \"failed\"")]
     UpdateResult(String),
     /// A ciphertext is not base64.
@@ -141,19 +141,19 @@ pub enum InvalidInput {
     /// A batch has too many secrets.
     #[error("the batch has {count} secrets: send at most {max} at once")]
     TooManySecrets {
-        /// How many were sent.
+        /// The number of secrets in the batch.
         count: usize,
-        /// The most.
+        /// The maximum number of secrets.
         max: usize,
     },
     /// A text is too long to be encrypted.
     #[error("the text is too long to be encrypted: send a shorter one")]
     TooLongToEncrypt,
-    /// A ciphertext does not open with a key of its owner.
+    /// No data key of the owner decrypts the ciphertext.
     #[error("{}", foreign(*.0))]
     ForeignCiphertext(KeyOwner),
-    /// An owner cannot have more data keys.
-    #[error("{0} has as many data keys as it can have: create another one in its place")]
+    /// The owner already has the maximum number of data keys.
+    #[error("{0} has the maximum number of data keys: create another one to replace it")]
     TooManyDataKeys(KeyOwner),
 }
 

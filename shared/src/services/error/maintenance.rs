@@ -1,14 +1,14 @@
-//! Why an operator's copy or backup of a store is refused.
+//! Errors about an operator's copy or backup of a store.
 
 /// Why a copy or a backup is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
-    /// A newer program made the backup.
+    /// A newer program created the backup.
     #[error(
         "the backup has format {found}, and this program knows format {known} only: use the program that made it"
     )]
     BackupFormat {
-        /// Its format.
+        /// The format of the backup.
         found: u32,
         /// The newest format that this program knows.
         known: u32,
@@ -16,13 +16,15 @@ pub enum MaintenanceError {
     /// No server has run on the store.
     #[error("there is nothing to back up, as no server has run on the store yet: start one first")]
     NothingToBackUp,
-    /// The place holds a backup of another store.
-    #[error("the place holds a backup of another store. Nothing was changed. Choose another place")]
-    OtherBackup,
-    /// The place holds something else.
+    /// The destination contains a backup of another store.
     #[error(
-        "the place holds something that is not a backup of this kind. Nothing was changed. Choose a bucket or a folder \
-         that holds nothing else"
+        "the destination contains a backup of another store. Nothing was changed. Choose another destination"
+    )]
+    OtherBackup,
+    /// The destination contains something other than such a backup.
+    #[error(
+        "the destination contains something that is not a backup of this kind. Nothing was changed. Choose a bucket or \
+         a folder that contains nothing else"
     )]
     NotABackup,
     /// A copy into the store is not finished.
@@ -30,7 +32,7 @@ pub enum MaintenanceError {
         "a copy into this store was begun and is not finished: run `statewright copy` again with the same options to go on"
     )]
     CopyUnfinished,
-    /// The source does not stay as it is.
+    /// The source changed during every comparison.
     #[error(
         "the source changed during each comparison: stop what uses it, and run the command again to go on with the copy"
     )]
@@ -38,34 +40,34 @@ pub enum MaintenanceError {
     /// No server has run on the source.
     #[error("there is nothing to copy, as no server has run on the source yet: start one first")]
     NothingToCopy,
-    /// Updates run on the source.
+    /// This number of updates run on the source.
     #[error(
         "{0} updates run on the source: let them end (`statewright stack list` shows them), stop the servers of the source, \
          and run the command again"
     )]
     UpdatesRunning(usize),
-    /// The target holds an unfinished copy of another store.
+    /// The target contains an unfinished copy of another store.
     #[error(
-        "the target holds an unfinished copy of another store. Nothing was changed. Finish that copy, or choose another \
+        "the target contains an unfinished copy of another store. Nothing was changed. Finish that copy, or choose another \
          target"
     )]
     TargetOfOtherCopy,
-    /// The target holds something.
+    /// The target contains data.
     #[error(
         "the target is not empty. Nothing was changed. Choose a new folder, or a table and a bucket that nothing has used"
     )]
     TargetNotEmpty,
-    /// Another copy into the target was begun while this one ran.
+    /// Another copy into the target began while this one ran.
     #[error("another copy into this target was begun, so this one ended: let the other one finish")]
     OtherCopyBegan,
-    /// Something else writes to the target.
+    /// Another process writes to the target.
     #[error(
         "something else changed {partition} {sort} of the target during the copy: stop it, and run the command again"
     )]
     TargetChanged {
-        /// Where the item is.
+        /// The partition key of the changed item.
         partition: String,
-        /// Its place there.
+        /// The sort key of the changed item.
         sort: String,
     },
 }

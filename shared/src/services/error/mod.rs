@@ -1,7 +1,7 @@
-//! Why a use case refuses, in the words of the domain: a family for each room, and what every room may meet.
-//! `api::error` alone turns these into statuses and reasons.
+//! Errors of the use cases, in domain terms: one family for each room, and errors that any room can return.
+//! Only `api::error` maps them to statuses and reasons.
 //!
-//! A variant carries data. Its text is written here, and nowhere else: what happened, what causes it, and what to do.
+//! A variant carries data. Its text is written only here: what happened, what causes it, and what to do.
 
 mod access;
 mod environment;
@@ -29,60 +29,60 @@ use crate::domain::saves::DeltaError;
 use crate::layout::Broken;
 use crate::ports::{BoxError, KeysError, PortError};
 
-/// Why a use case refuses or cannot answer.
+/// Why a use case refuses or fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What was sent cannot be used.
+    /// The request's input is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidInput),
-    /// What was sent is longer than the limit.
+    /// The input is longer than its limit.
     #[error("{what} of {bytes} bytes is too long: use at most {bytes_max} bytes")]
     TooLarge {
-        /// The kind of thing.
+        /// The kind of input, as the error names it.
         what: &'static str,
-        /// Its length; the limit plus one where reading stopped there.
+        /// Its length in bytes; the limit plus one if reading stopped there.
         bytes: usize,
-        /// The limit.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// The caller is not let in, or may not do this.
+    /// The caller is not authenticated, or may not do this.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// About users, organizations, tokens and passwords.
+    /// An error about users, organizations, tokens or passwords.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// About a stack.
+    /// An error about a stack.
     #[error(transparent)]
     Stack(#[from] StackError),
-    /// About an update.
+    /// An error about an update.
     #[error(transparent)]
     Update(#[from] UpdateError),
-    /// About a Terraform state.
+    /// An error about a Terraform state.
     #[error(transparent)]
     State(#[from] StateError),
-    /// About an environment.
+    /// An error about an environment.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),
-    /// About a copy or a backup of a store.
+    /// An error about a copy or a backup of a store.
     #[error(transparent)]
     Maintenance(#[from] MaintenanceError),
-    /// Others changed the item at every attempt. It carries the item's name.
+    /// Other requests changed the named item at every attempt.
     #[error("others changed {0} at every attempt: try again")]
     Contended(&'static str),
-    /// Others hold the memory that the request needs.
+    /// Other requests hold the memory that this request needs.
     #[error(transparent)]
     NoRoom(#[from] Full),
     /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The master key is disabled, gone, or forbidden to the server; what needs none goes on.
+    /// The master key is disabled, deleted, or not accessible to the server. Requests that need no key still work.
     #[error("the master key cannot be used")]
     MasterKey(#[source] BoxError),
-    /// What is stored does not read back. The text is for the operator alone, and says what is damaged.
-    #[error("what is stored cannot be used: {0}")]
+    /// Stored data is damaged. The text describes the damage, for the operator alone.
+    #[error("stored data cannot be used: {0}")]
     Broken(String),
-    /// A newer version of the program stored it, so it is not damaged. The text is for the operator alone.
-    #[error("what is stored cannot be used: {0}")]
+    /// A newer version of the program stored the data, so it is not damaged. The text is for the operator alone.
+    #[error("stored data cannot be used: {0}")]
     TooNew(String),
 }
 

@@ -1,4 +1,4 @@
-//! Why a request about a stack is refused.
+//! Errors about stacks, their versions and tags.
 
 use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
@@ -7,7 +7,7 @@ use crate::ports::Timestamp;
 /// Why a request about a stack is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
-    /// The stack does not exist, or not for this caller.
+    /// The stack does not exist, or the caller may not see it.
     #[error("stack {0} not found: check its name")]
     NotFound(StackAddress),
     /// The configuration of the stack is stored in its project's files.
@@ -18,27 +18,27 @@ pub enum StackError {
     /// No stack of the project exists.
     #[error("project {org}/{project} not found: check its name")]
     NoProject {
-        /// The organization.
+        /// The organization that the request names.
         org: OrgName,
-        /// The project.
+        /// The project that the request names.
         project: ProjectName,
     },
     /// The stack has no such version.
     #[error("stack {address} has no version {version}: choose one that it has")]
     NoVersion {
-        /// The stack.
+        /// The stack that the request names.
         address: StackAddress,
-        /// The version.
+        /// The version that the request names.
         version: u64,
     },
-    /// The stack had this version, and it was erased.
+    /// The version existed, and was erased.
     #[error("version {version} of stack {address} is no longer kept: the oldest that is kept is {oldest}")]
     Pruned {
-        /// The stack.
+        /// The stack that the request names.
         address: StackAddress,
-        /// The version.
+        /// The version that the request names.
         version: u64,
-        /// The oldest that is kept.
+        /// The oldest version that is kept.
         oldest: u64,
     },
     /// The stack was never updated.
@@ -47,9 +47,9 @@ pub enum StackError {
     /// The stack has no such tag.
     #[error("stack {address} has no tag {tag:?}: choose one that it has")]
     NoTag {
-        /// The stack.
+        /// The stack that the request names.
         address: StackAddress,
-        /// The tag.
+        /// The tag that the request names.
         tag: String,
     },
     /// A stack of this name exists.
@@ -58,17 +58,17 @@ pub enum StackError {
     /// The stack still has resources, and the request does not force its deletion.
     #[error("the stack still contains resources: destroy them first, or force the deletion")]
     HasResources,
-    /// No deleted stack of this name can come back.
+    /// No deleted stack of this name can be undeleted.
     #[error(
         "there is no deleted stack {0} to undelete: list the deleted ones with `statewright stack list --deleted`"
     )]
     NoneDeleted(StackAddress),
-    /// Several deleted stacks have this name.
-    #[error("several deleted stacks are named {address}: say which one by its id: {}", in_a_list(.found))]
+    /// Several deleted stacks had this name.
+    #[error("several deleted stacks are named {address}: select one by its id: {}", in_a_list(.found))]
     SeveralDeleted {
-        /// The name.
+        /// The name that the request undeletes.
         address: StackAddress,
-        /// Their ids, and when each was deleted.
+        /// The ID of each deleted stack, and when it was deleted.
         found: Vec<(StackId, Timestamp)>,
     },
     /// The stack has the tag with another value.
@@ -76,40 +76,40 @@ pub enum StackError {
         "the stack already has the tag {tag:?} with the value {value:?}: remove it first, or choose another name"
     )]
     TagExists {
-        /// The tag.
+        /// The tag that the request adds.
         tag: String,
-        /// Its value.
+        /// The tag's current value.
         value: String,
     },
     /// The stack would have too many tags.
     #[error("the stack would have {count} tags: use at most {max}")]
     TooManyTags {
-        /// How many there would be.
+        /// The number of tags after the change.
         count: usize,
-        /// The most.
+        /// The maximum number of tags.
         max: usize,
     },
     /// A tag's value is too long.
     #[error("the value of the tag {tag:?} has {bytes} bytes: use at most {bytes_max}")]
     TagTooLong {
-        /// The tag.
+        /// The tag that the request sets.
         tag: String,
-        /// Its length.
+        /// The length of the value in bytes.
         bytes: usize,
-        /// The longest.
+        /// The maximum length in bytes.
         bytes_max: usize,
     },
-    /// What the stack keeps about its secrets provider is too long.
+    /// The stored settings of the stack's secrets provider are too long.
     #[error(
         "the settings of the stack's secrets provider are too long: use at most {bytes_max} bytes for each"
     )]
     ProviderTooLong {
-        /// The longest, for each text.
+        /// The maximum length of each setting in bytes.
         bytes_max: usize,
     },
-    /// The deployment holds secrets in plain text, which are never stored.
+    /// The deployment contains plaintext secrets, which are never stored.
     #[error(
-        "the deployment holds secrets in plain text, and the server stores none: send it with `pulumi stack import`, \
+        "the deployment contains secrets in plain text, and the server stores none: send it with `pulumi stack import`, \
          which encrypts them first, or make it from an export without --show-secrets"
     )]
     PlaintextSecrets,

@@ -1,4 +1,4 @@
-//! Why a request about a Terraform state is refused.
+//! Errors about Terraform states, their labels and dependencies.
 
 use super::access::NotAllowed;
 use crate::domain::ids::StateId;
@@ -10,13 +10,13 @@ use crate::ports::Timestamp;
 /// Why a request about a Terraform state, its labels or its dependencies is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// The state does not exist, or not for this caller. It carries the state as the request names it.
+    /// The state does not exist, or the caller may not see it. Carries the state as the request names it.
     #[error("state {0} not found: check its name")]
     NotFound(String),
-    /// The name is reserved for a deleted state that had resources and can come back.
+    /// The name is reserved for a deleted state that had resources and can be undeleted.
     #[error(transparent)]
     Deleted(Box<ReservedName>),
-    /// The same, of a write: the server keeps it with the state, under this id.
+    /// [`StateError::Deleted`] for a write, which the server stores with the state under this ID.
     #[error(
         "{deleted}; nothing that was sent is lost: the server keeps it as {kept}, and once the state is back `statewright \
          state rejected {}` lists it",
@@ -25,139 +25,139 @@ pub enum StateError {
     WriteOfDeleted {
         /// The deleted state.
         deleted: Box<ReservedName>,
-        /// The id of the write.
+        /// The ID of the stored write.
         kept: String,
     },
-    /// The same, of a lock: its client shows the text of this refusal alone.
+    /// [`StateError::Deleted`] for a lock. Its client shows only the text of the refusal.
     #[error(transparent)]
     LockOfDeleted(Box<ReservedName>),
     /// The state has no such version.
     #[error("state {state} has no version {version}: choose one that it has")]
     NoVersion {
-        /// The state.
+        /// The state, as the request names it.
         state: String,
-        /// What the request names.
+        /// The version, as the request names it.
         version: String,
     },
-    /// A state of this name or id exists.
+    /// A state of this name or ID exists.
     #[error("state {0} already exists: choose another name")]
     Exists(String),
-    /// A former name still leads to another state.
+    /// A former name still resolves to another state.
     #[error("state {other} already exists, and the name {name} leads to it: choose another name")]
     NameLeadsTo {
-        /// The name.
+        /// The name that the request uses.
         name: Box<StateAddress>,
-        /// The state that it leads to.
+        /// The state that the name resolves to.
         other: Box<StateAddress>,
     },
-    /// The caller may not use the state, or it does not exist. A client takes "not found" for an empty state and would create
-    /// everything again, so this is another error.
+    /// The state does not exist, or the caller may not use it. A client takes "not found" for an empty state and
+    /// would create all resources again, so this is a separate error.
     #[error("state {0} does not exist, or you may not use it: check its address, or create it first")]
     Forbidden(String),
     /// No state can have this address.
-    #[error("there is no state at {0}: check its address, which ends in /ORGANIZATION/PROJECT/STATE")]
+    #[error("there is no state at {0}: check the address, which must end in /ORGANIZATION/PROJECT/STATE")]
     NoSuchAddress(String),
-    /// The client encrypted the state, so the server does not know its outputs.
+    /// The client encrypted the state, so the server cannot read its outputs.
     #[error(
         "the client encrypted this state, so the server cannot read its outputs: read the whole state instead"
     )]
     Encrypted,
-    /// Somebody holds the lock of the state.
+    /// Another caller holds the lock of the state.
     #[error("the state is locked: {0}")]
     Locked(Box<StateHolder>),
-    /// Another lock than the one that is given back holds the state.
+    /// The lock that the request releases does not hold the state; another one does.
     #[error("another lock holds the state now: {0}")]
     NotHolder(Box<StateHolder>),
-    /// The caller may not take the lock: it would write, or there is no state yet.
+    /// The caller may not take the lock, because it allows writes or because the state does not exist yet.
     #[error(transparent)]
     LockNotAllowed(Box<NotAllowed>),
-    /// The server did not take a write as a version, and keeps it under this id.
+    /// The server did not accept a write as a version, and stores it under this ID.
     #[error("{why}; nothing that was sent is lost: the server keeps it as {kept}")]
     WriteRefused {
-        /// Why.
+        /// The rule that refused it.
         why: Refused,
-        /// The id under which the server keeps it.
+        /// The ID of the stored write.
         kept: String,
     },
     /// The state still has resources, and the request does not force its deletion.
     #[error("the state still has {0} resources: destroy them first, or force the deletion")]
     HasResources(u64),
-    /// The state's next version would probably not fit into a request.
+    /// The next version of the state would probably exceed the size limit of requests.
     #[error(
         "the last version of the state has {bytes} bytes, and this server's gateway takes requests of at most {bytes_max} \
          bytes: split the state, or run `statewright serve`, for example in a container, on the same store"
     )]
     NearLimit {
-        /// The last version's length.
+        /// The size of the last version in bytes.
         bytes: u64,
-        /// The longest request.
+        /// The maximum size of a request in bytes.
         bytes_max: usize,
     },
-    /// The state's serial is the highest that there is.
+    /// The serial of the state is the maximum of its type.
     #[error("the state's serial cannot rise any more: push the state with the client")]
     SerialAtEnd,
-    /// A state stays in its organization.
+    /// A state cannot move to another organization.
     #[error("a state cannot move to another organization: keep the organization in its new name")]
     OtherOrganization,
-    /// An output has no name, or too long a one.
+    /// The name of an output is empty or too long.
     #[error("invalid name of an output: use 1 to 256 bytes")]
     OutputName,
     /// The state would have schemas for too many outputs.
     #[error("the state would have schemas for too many outputs: use at most {max}")]
     TooManySchemas {
-        /// The most.
+        /// The maximum number of outputs with a schema.
         max: usize,
     },
-    /// There is no such dependency between states, or not for this caller.
+    /// The dependency does not exist, or the caller may not see it.
     #[error("there is no dependency {0}: list them with `statewright dep list`")]
     NoDependency(String),
-    /// The consumer has another dependency of this name.
+    /// The consumer already has another dependency of this name.
     #[error(
         "{consumer} already has a dependency named {input}, with the id {id}: give this one another name"
     )]
     InputTaken {
-        /// The state that reads.
+        /// The state that reads the output.
         consumer: Box<StateAddress>,
-        /// The name.
+        /// The name of the dependency.
         input: InputName,
-        /// The other dependency's id.
+        /// The ID of the existing dependency.
         id: String,
     },
     /// The organization has too many dependencies.
     #[error("the organization has {count} dependencies, and at most {max} are possible: remove some first")]
     TooManyDependencies {
-        /// How many it has.
+        /// The number of existing dependencies.
         count: usize,
-        /// The most.
+        /// The maximum number of dependencies.
         max: usize,
     },
-    /// The dependency would close a cycle; this is the way along it, shortened.
-    #[error("this dependency would make a cycle, in which no state could be applied first: {0}")]
+    /// The dependency would close a cycle. Carries the path along it, shortened.
+    #[error("this dependency would create a cycle, in which no state could be applied first: {0}")]
     Cycle(String),
-    /// No name for the dependency follows from the output.
-    #[error("no name can be made of {producer} and {output}: name the dependency with --input")]
+    /// No dependency name can be derived from the output.
+    #[error("no name can be derived from {producer} and {output}: name the dependency with --input")]
     NoInputName {
-        /// The state that is read.
+        /// The state that has the output.
         producer: StateAddress,
-        /// Its output.
+        /// The name of the output.
         output: OutputName,
     },
-    /// The label policy was changed since it was read.
+    /// The label policy was changed after the caller read it.
     #[error("the label policy is at version {version}{}: read it again, and apply your change to that", changed_by(.changed.as_ref()))]
     LabelPolicyMoved {
-        /// The version that it is at; 0 before the first.
+        /// The current version; 0 before the first.
         version: u64,
-        /// Who wrote that, and when.
+        /// Who wrote the current version, and when.
         changed: Option<(Login, Timestamp)>,
     },
     /// The labels break the organization's policy.
     #[error("the label policy of {org} (version {version}) does not allow this: {violation}")]
     LabelPolicyViolated {
-        /// The organization.
+        /// The organization of the policy.
         org: OrgName,
-        /// The version of its policy.
+        /// The version of the policy.
         version: u64,
-        /// The rule that they break.
+        /// The rule that the labels break.
         violation: Box<Violation>,
     },
 }
@@ -166,18 +166,18 @@ fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {
     changed.map_or_else(String::new, |(by, at)| format!(", which {by} wrote at {}", at.to_rfc3339()))
 }
 
-/// A name that is reserved for a deleted state, which can come back.
+/// A name that is reserved for a deleted state, which can be undeleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedName {
-    /// The state.
+    /// The ID of the deleted state.
     pub id: StateId,
-    /// The name.
+    /// The reserved name.
     pub name: StateAddress,
     /// The name that the state had when it was deleted.
     pub address: StateAddress,
-    /// Who deleted it, if that is still known.
+    /// The user who deleted it, if known.
     pub by: Option<Login>,
-    /// When.
+    /// When it was deleted.
     pub at: Timestamp,
 }
 
@@ -192,7 +192,7 @@ impl std::fmt::Display for ReservedName {
         }
         write!(
             f,
-            " at {}: run `statewright state undelete {address}` to bring it back, or `statewright state create {name}` to \
+            " at {}: run `statewright state undelete {address}` to undelete it, or `statewright state create {name}` to \
              create a new, empty one",
             at.to_rfc3339()
         )
@@ -207,6 +207,6 @@ impl std::fmt::Display for StateHolder {
             return write!(f, "{who} locked it by hand at {since}, lock {}: {}", info.id, info.info);
         }
         let what = if info.operation.is_empty() { "a client" } else { &info.operation };
-        write!(f, "{what} of {who} (who says to be {:?}) since {since}, lock {}", info.who, info.id)
+        write!(f, "{what} of {who} (as {:?}) since {since}, lock {}", info.who, info.id)
     }
 }

@@ -371,7 +371,7 @@ fn maintenance() -> Vec<MaintenanceError> {
     ]
 }
 
-/// One error of each variant of each family, and of what every room may meet.
+/// One error of each variant of each family, and of the errors that any room can return.
 pub(crate) fn all() -> Vec<Error> {
     let mut all = vec![
         Error::TooLarge { what: "a request body", bytes: 11, bytes_max: 10 },
@@ -431,9 +431,9 @@ fn every_text_says_what_happened_and_what_to_do() {
     for error in all() {
         let text = error.to_string();
         let sentences = text.split(". ").count();
-        // A client looks for the first sentence of this one, with its capital and its full stop.
+        // Clients match the first sentence of this error, including its capital letter and its period.
         let is_fixed = matches!(error, Error::Update(UpdateError::Held(_)));
-        // Only the operator reads these, with the next step of the command.
+        // Only the operator sees these, and the command adds the next step.
         let is_operators =
             matches!(error, Error::Port(_) | Error::MasterKey(_) | Error::Broken(_) | Error::TooNew(_));
         let mut check = |holds: bool, rule: &str| {
@@ -450,9 +450,9 @@ fn every_text_says_what_happened_and_what_to_do() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Both once put a sentence where the text has a name.
+/// Both texts once had a sentence in the place of a name.
 #[test]
-fn what_is_no_name_has_a_text_of_its_own() {
+fn a_fixed_sentence_has_a_variant_of_its_own() {
     assert_eq!(
         StateError::Encrypted.to_string(),
         "the client encrypted this state, so the server cannot read its outputs: read the whole state instead"

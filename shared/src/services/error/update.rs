@@ -1,4 +1,4 @@
-//! Why a request about an update is refused.
+//! Errors about updates, and the texts that name a stack's holder.
 
 use std::time::Duration;
 
@@ -12,48 +12,48 @@ use crate::ports::Timestamp;
 /// Why a request about an update is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// The stack has no such update.
+    /// The stack has no update of this ID.
     #[error("stack {address} has no update {update}: check its id")]
     NotFound {
-        /// The stack.
+        /// The stack that the request names.
         address: StackAddress,
-        /// What the request names.
+        /// The update that the request names, shortened.
         update: String,
     },
     /// Another update holds the stack.
     #[error(transparent)]
     Held(Box<Holder>),
-    /// Somebody else created the update, and its token is for that user alone.
+    /// Another user created the update. Only that user gets its token.
     #[error(
         "{} (token {:?}) created this {}, and only that user can start it: run the command again to begin your own",
         .requester.login, .requester.token.as_str(), if *.dry_run { "preview" } else { "update" }
     )]
     NotYours {
-        /// Whether it is a preview.
+        /// Whether the update is a preview.
         dry_run: bool,
-        /// Who created it.
+        /// The user and the token that created it.
         requester: Requester,
     },
-    /// The update is not in the state for what a user asks.
+    /// The update's status does not allow the request.
     #[error("{0}: {next}", next = after(.0))]
     NotNow(NotNow),
-    /// The stack's last update is over.
+    /// The last update of the stack is over.
     #[error("there is nothing to cancel: {}", ended_text("the last update", *.outcome, .by, *.at))]
     NothingToCancel {
-        /// How it ended.
+        /// The outcome of the update.
         outcome: Outcome,
-        /// Who ended it.
+        /// Who or what ended it.
         by: SealedBy,
-        /// When.
+        /// When it ended.
         at: Timestamp,
     },
-    /// The server takes nothing more from the client of this update, which has to stop.
+    /// The server accepts nothing more from the update's client, which has to stop.
     #[error(transparent)]
     Fenced(#[from] Fenced),
-    /// A delta does not apply to what was saved before it, so the client sends the whole text.
+    /// A delta does not apply to the last checkpoint, so the client sends the whole text.
     #[error("{0}: send the whole text")]
     NoFit(DeltaError),
-    /// The client saves in another way than the one that the update began with.
+    /// The client saves in a way other than the one that the update started with.
     #[error("{}", if *.journals {
         "this update was started with a journal version, so it saves journal entries: start it without one to send whole deployments"
     } else {
@@ -66,10 +66,10 @@ pub enum UpdateError {
     /// No update holds the stack, so there is no log to publish.
     #[error("no update holds {0}: there is nothing to publish")]
     NoneHolds(StackAddress),
-    /// Another update holds the stack.
+    /// The stack's holder is not the update that the command names.
     #[error("{address} is held by another update: name {id} instead")]
     OtherHolds {
-        /// The stack.
+        /// The stack that the command names.
         address: StackAddress,
         /// The update that holds it.
         id: UpdateId,
@@ -77,11 +77,11 @@ pub enum UpdateError {
     /// The update's log has no such slot.
     #[error("the log of update {update} has {slots} slots, and no slot {slot}: name one that it has")]
     NoSlot {
-        /// The update.
+        /// The update whose log is published.
         update: UpdateId,
-        /// How many slots its log has.
+        /// The number of slots in its log.
         slots: u64,
-        /// What the request names.
+        /// The slot that the command names.
         slot: u64,
     },
 }
@@ -94,7 +94,7 @@ fn after(why: &NotNow) -> &'static str {
     }
 }
 
-/// Why an update's client has to stop.
+/// Why the client of an update has to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum Fenced {
     /// The update was erased.
@@ -106,10 +106,10 @@ pub enum Fenced {
          resources were being changed"
     )]
     NotRunning(NotNow),
-    /// The token is not one of this update.
+    /// The token does not belong to this update.
     #[error("the update token is not valid for this update: run the command again to start a new update")]
     TokenNotValid,
-    /// The token was signed with this server's key, and this server gave it to nobody.
+    /// The token has a signature of this server's key, but this server did not issue it.
     #[error(
         "the update token cannot be renewed, because this server did not issue it or its signing key was replaced: run \
          the command again to start a new update"
@@ -118,51 +118,51 @@ pub enum Fenced {
     /// A preview saves nothing.
     #[error("a preview changes nothing, so it cannot save state: run `pulumi up` instead")]
     Preview,
-    /// The update runs, and may not go on.
+    /// The update still runs, but may not continue.
     #[error(
-        "{0}, so this update cannot go on. It ends within {minutes} min, and the server keeps what it saved until then",
+        "{0}, so this update cannot go on. It ends within {minutes} min, and the server keeps what it saves until then",
         minutes = LEASE.as_secs() / 60
     )]
     Revoked(Revoked),
 }
 
-/// What took an update's right to go on.
+/// Why an update lost its permission to continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Revoked {
-    /// Its stack was deleted.
+    /// The stack was deleted.
     #[error("the stack {0} was deleted")]
     StackDeleted(StackAddress),
-    /// Its stack was renamed, and another stack took the name that the preview runs under.
+    /// The stack was renamed, and another stack took the name that the preview runs under.
     #[error("another stack has the name {0} now")]
     NameTaken(StackAddress),
-    /// Its user was removed.
+    /// The user who runs the update was removed.
     #[error("the user {0} was removed")]
     UserRemoved(Login),
-    /// Its user's token was revoked.
+    /// An access token that the update depends on was revoked.
     #[error("the token {:?} of {login} was revoked", .token.as_str())]
     TokenRevoked {
-        /// The user.
+        /// The owner of the token.
         login: Login,
-        /// The token.
+        /// The name of the revoked token.
         token: TokenName,
     },
-    /// Its user's token has expired.
+    /// An access token that the update depends on has expired.
     #[error("the token {:?} of {login} has expired", .token.as_str())]
     TokenExpired {
-        /// The user.
+        /// The owner of the token.
         login: Login,
-        /// The token.
+        /// The name of the expired token.
         token: TokenName,
     },
-    /// Its user left the organization.
+    /// The user who runs the update left the organization.
     #[error("{login} is no longer a member of {org}")]
     NotAMember {
-        /// The user.
+        /// The user who runs the update.
         login: Login,
-        /// The organization.
+        /// The organization of the stack.
         org: OrgName,
     },
-    /// Its user, or the token, may do less now.
+    /// The role of the user or of the token is now too low.
     #[error(transparent)]
     NotAllowed(Box<NotAllowed>),
 }
@@ -170,28 +170,28 @@ pub enum Revoked {
 /// The update that holds a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The stack.
+    /// The stack that it holds.
     pub address: StackAddress,
-    /// The update.
+    /// The ID of the update.
     pub update: UpdateId,
-    /// What it does.
+    /// Which operation it runs.
     pub kind: UpdateKind,
-    /// Who started it.
+    /// The user and the token that started it.
     pub requester: Requester,
     /// When it started.
     pub since: Timestamp,
-    /// When its lease ends unless it is renewed; `None` once its log is sealed.
+    /// When its lease expires unless renewed; `None` once its log is sealed.
     pub until: Option<Timestamp>,
-    /// When it last saved something; `None` if it has not.
+    /// When it last saved something; `None` if it has not yet.
     pub last_write: Option<Timestamp>,
-    /// Now.
+    /// The current time, from which the text computes durations.
     pub now: Timestamp,
 }
 
 impl std::error::Error for Holder {}
 
 impl std::fmt::Display for Holder {
-    /// The first sentence is one that clients look for, with its full stop (pulumi v3.274.1, `sdk/go/auto/errors.go`).
+    /// Clients match the first sentence, including its period (pulumi v3.274.1, `sdk/go/auto/errors.go`).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { address, kind, requester, since, until, last_write, now, .. } = self;
         write!(
