@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_read_the_same_wherever_in_a_word_its_odd_bytes_are() {
+    fn special_bytes_of_a_string_are_found_at_any_offset() {
         for before in 0..20 {
             for after in [0, 1, 7, 8, 9] {
                 for (odd, reads) in [

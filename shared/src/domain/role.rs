@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_is_written_as_it_is_called_and_each_is_more_than_the_one_before() {
+    fn roles_parse_from_their_names_and_are_ordered() {
         for role in Role::ALL {
             assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
             assert_eq!(Role::parse(role.as_str()), Some(role));

@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_replays_and_what_began_without_ending_is_pending(base in base(), journal in journal()) {
+    fn every_prefix_replays_and_open_operations_are_pending(base in base(), journal in journal()) {
         for length in 0..=journal.len() {
             let prefix = &journal[..length];
             let result = replay_batches(base.as_deref(), &[prefix]);

@@ -206,7 +206,7 @@ fn aliases_that_conflict_stay_and_are_reported() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_applied_is_skipped_and_named_and_what_a_step_made_is_kept() {
+fn an_inapplicable_entry_is_skipped_and_its_resource_kept() {
     let result = replayed(
         &base_of(&["a"]),
         &[
@@ -236,7 +236,7 @@ fn an_entry_that_cannot_be_applied_is_skipped_and_named_and_what_a_step_made_is_
 }
 
 #[test]
-fn a_state_migration_moves_marks_along_and_fails_without_a_trace() {
+fn a_state_migration_moves_marks_or_changes_nothing() {
     let migration = |layout: Value| {
         json!({"kind": 10, "version": 2, "layout": layout, "states": [resource("new")],
             "baseStatePatches": [{"index": 1, "state": resource("patched")}]})
@@ -324,7 +324,7 @@ fn a_write_replaces_the_base_and_keeps_the_marks() {
 }
 
 #[test]
-fn extensions_of_the_base_win_and_snippets_are_replaced_as_a_whole() {
+fn extensions_of_the_base_win_and_snippets_are_replaced() {
     let base = json!({"version": 3, "deployment": {"extensions": {"r": {"name": "old"}}, "snippets": [{"uuid": "1"}]}});
     let result = replayed(
         &base.to_string(),
@@ -400,7 +400,7 @@ fn a_state_from_before_version_3_says_what_its_inputs_depend_on() {
 }
 
 #[test]
-fn the_manifest_keeps_the_base_s_version_with_the_magic_that_belongs_to_it() {
+fn the_manifest_keeps_the_base_version_with_its_own_magic() {
     let base = r#"{"version":3,"deployment":{"manifest":{"time":"","magic":"wrong","version":"v3.274.1"}}}"#;
     let result = replay(Some(base.as_bytes()), Vec::new(), INSTANT).unwrap();
     assert_eq!(result.integrity_error, None);
@@ -427,7 +427,7 @@ fn a_batch_without_entries_is_a_batch_of_none() {
 }
 
 #[test]
-fn an_entry_that_makes_no_sense_is_refused_with_its_place_and_the_reason() {
+fn an_invalid_entry_is_refused_with_its_place_and_reason() {
     for (entry, reason) in [
         (r#"{"kind":1,"sequenceID":1}"#, "`version` is missing"),
         (r#"{"version":0,"kind":1,"sequenceID":1}"#, "entry version 0 is not known"),

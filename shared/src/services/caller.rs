@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_may_do_the_lesser_of_what_the_user_and_the_token_may() {
+    fn a_caller_is_limited_by_both_user_and_token() {
         for role in Role::ALL {
             for may in Role::ALL.map(Some).into_iter().chain([None]) {
                 for needs in Role::ALL {

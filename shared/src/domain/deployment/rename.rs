@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn references_among_property_values_follow_however_deep_they_are() {
+    fn references_in_properties_follow_at_any_depth() {
         let reference = |urn: &str| {
             format!(
                 r#"{{"urn":"{urn}","{SIGNATURE}":"{RESOURCE_REFERENCE}","id":"urn:pulumi:dev::web::t:m:T::a"}}"#

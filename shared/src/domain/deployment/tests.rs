@@ -44,7 +44,7 @@ fn what_is_no_deployment_is_refused_with_a_reason() {
 }
 
 #[test]
-fn the_integrity_error_is_set_and_cleared_without_touching_another_byte() {
+fn setting_an_integrity_error_changes_no_other_byte() {
     let error =
         IntegrityError { version: "3".into(), command: "import".into(), error: "it is \"bad\"".into() };
     let marked = with_integrity_error(TEXT.as_bytes(), Some(error)).unwrap();
@@ -78,7 +78,7 @@ fn metadata_that_are_not_there_are_added_and_only_then() {
 }
 
 #[test]
-fn the_same_state_may_have_another_manifest_but_no_other_resource() {
+fn only_the_manifest_may_differ_in_the_same_state() {
     let later = TEXT.replace("2026-01-02", "2027-01-02");
     assert!(same_state(TEXT.as_bytes(), later.as_bytes()).unwrap());
     for (from, to) in [

@@ -56,7 +56,7 @@ fn a_text_is_limited_to_the_byte() {
 }
 
 #[test]
-fn a_delta_is_taken_once_onto_what_was_saved_last_and_only_with_the_right_hash() {
+fn a_delta_applies_once_and_only_with_the_right_hash() {
     let base = saved(3, "abc");
     let to = |sequence, result: &[u8]| delta(sequence, vec![edit(1, 2, "BB")], result);
     assert_eq!(to(4, b"aBBc").onto(None, MAX), Err(DeltaError::NoBase));
@@ -69,7 +69,7 @@ fn a_delta_is_taken_once_onto_what_was_saved_last_and_only_with_the_right_hash()
 }
 
 #[test]
-fn a_whole_text_replaces_what_came_under_its_number_and_an_older_one_nothing() {
+fn a_whole_text_replaces_its_own_number_but_no_later_one() {
     let body = br#"{"version":3,"untypedDeployment":{"a" : "\u003c" },"sequenceNumber":4}"#;
     let whole: Whole<'_> = serde_json::from_slice(body).unwrap();
     let next = Outcome::Next(saved(4, r#"{"a" : "\u003c" }"#));
@@ -81,7 +81,7 @@ fn a_whole_text_replaces_what_came_under_its_number_and_an_older_one_nothing() {
 }
 
 #[test]
-fn the_last_text_is_the_whole_one_under_the_highest_number_with_the_deltas_after_it() {
+fn the_last_chain_is_the_newest_whole_text_with_its_deltas() {
     use Save::{Delta, Whole};
     assert_eq!(last_chain([]), [0; 0]);
     let chain = |saves: &[Save]| last_chain(saves.iter().copied().map(Some));
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_edits_never_panic_and_never_make_more_than_is_taken(
+    fn arbitrary_edits_never_panic_or_exceed_the_limit(
         base in any::<Vec<u8>>(),
         edits in prop::collection::vec((prop_oneof![0..40u64, any::<u64>()], prop_oneof![0..40u64, any::<u64>()], ".{0,9}"), 0..6),
         bytes_max in 0..60usize,

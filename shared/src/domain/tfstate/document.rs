@@ -281,7 +281,7 @@ mod tests {
 "#;
 
     #[test]
-    fn a_state_tells_its_serial_its_lineage_and_its_outputs_without_their_values() {
+    fn serial_lineage_and_output_names_are_read_without_values() {
         let document = Document::read(STATE.as_bytes()).unwrap();
         assert_eq!((document.serial, document.output_count), (Some(7), Some(2)));
         assert_eq!(document.lineage.as_deref(), Some("aaaaaaaa-0000-4000-8000-000000000001"));
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encrypted_state_is_taken_with_or_without_a_serial_and_shows_nothing() {
+    fn an_encrypted_state_needs_no_serial_and_shows_no_content() {
         for (text, serial) in [
             (
                 r#"{"serial":2,"lineage":"l","meta":{},"encrypted_data":"AA==","encryption_version":"v0"}"#,

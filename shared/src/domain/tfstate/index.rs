@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_are_found_under_the_addresses_that_the_client_prints() {
+    fn instances_have_the_addresses_that_the_client_prints() {
         let index = index_of(RESOURCES).unwrap();
         let expected = [
             r#"module.net["x"].data.t.b["k\"1"]"#,

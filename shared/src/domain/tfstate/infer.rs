@@ -168,7 +168,7 @@ mod tests {
     use crate::domain::json_schema::{Checked, Steps};
 
     #[test]
-    fn a_schema_is_inferred_from_the_type_and_where_that_is_open_from_the_value() {
+    fn a_schema_comes_from_the_type_and_else_from_the_value() {
         let infer = |kind: Value, value: Value| infer_of(&json!({ "type": kind, "value": value })).unwrap();
         assert_eq!(infer(json!("string"), json!("x")), json!({ "type": "string" }));
         assert_eq!(infer(json!("string"), json!(null)), json!({ "type": ["string", "null"] }));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inferred_fits_and_of_a_sensitive_output_tells_the_kind_alone() {
+    fn an_inferred_schema_fits_and_reveals_no_sensitive_value() {
         let value = json!({ "hunter2": { "deep": [1, "x", null] } });
         let secret = infer_of(&json!({ "type": "dynamic", "value": value, "sensitive": true })).unwrap();
         assert_eq!(secret, json!({ "type": "object" }));

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_an_instance_is_told_by_paths_and_not_by_values() {
+    fn changes_of_an_instance_list_paths_but_no_values() {
         let one = state(r#"{"schema_version":0,"attributes":{"tags":{"a":"hunter2","b":1},"list":[1,2]}}"#);
         let other = state(
             r#"{"schema_version":0,"status":"tainted","attributes":{"tags":{"a":"hunter3","b":1},"list":[1]}}"#,

@@ -151,7 +151,7 @@ ended | publish | refused: the update ended as failed at 2026-01-01T00:05:00Z, b
 
 /// Only these cells differ once the lease or the hour to start within is over.
 #[test]
-fn a_lease_that_is_over_changes_what_a_running_update_answers_and_an_hour_what_a_new_one_does() {
+fn only_some_commands_depend_on_the_lease_or_the_hour_to_start() {
     let (within, behind) = (table(Duration::from_secs(60)), table(Duration::from_secs(2 * 3600)));
     let changed: Vec<&str> = within
         .lines()
@@ -183,7 +183,7 @@ fn only_a_dry_run_ends_without_a_seal() {
 }
 
 #[test]
-fn a_lease_holds_to_its_last_tick_and_can_be_taken_over_one_later() {
+fn a_lease_holds_to_its_last_tick_and_expires_one_later() {
     let until = CREATED.plus(LEASE);
     let commands = [
         Command::Renew(LEASE),
@@ -208,7 +208,7 @@ fn at_no_instant_can_a_client_go_on_while_another_takes_over() {
 }
 
 #[test]
-fn an_update_starts_to_the_last_tick_of_its_hour_and_not_one_later() {
+fn an_update_can_start_until_the_last_tick_of_its_hour() {
     let start =
         |now| update(Status::NotStarted).decide(Command::Start { base_version: 7, journal_version: 2 }, now);
     let last = CREATED.plus(START_WITHIN);
@@ -243,7 +243,7 @@ fn a_cancel_needs_no_lease() {
 }
 
 #[test]
-fn a_published_update_ends_at_the_instant_of_its_seal_whoever_publishes_and_when() {
+fn publishing_later_changes_nothing_in_the_ended_update() {
     let sealed = update(Status::Sealed { since: CREATED, seal: seal(Outcome::Succeeded, SealedBy::Client) });
     let ends = [Duration::ZERO, LEASE, 100 * LEASE]
         .map(|after| sealed.decide(Command::Publish, CREATED.plus(after)));
