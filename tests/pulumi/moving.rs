@@ -153,7 +153,7 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     aws.refused(&unfinished, "is not finished").await;
     let copied = aws.told(&home).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
-    // What the folder was copied from is no target, and nor is what contains other files.
+    // The target must not be the source of an earlier copy, or contain other files.
     aws.refused(&["copy", "--from", "aws", "--to", text(&folder)], "the target is not empty").await;
     let foreign = parent.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();

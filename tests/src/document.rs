@@ -44,10 +44,11 @@ pub fn differences(method: &str, path: &str, status: u16, body: &[u8]) -> Vec<St
     say
 }
 
-/// What the document says of the body of a refusal, and the body has otherwise. The body of a lock is its client's, and has no reason.
+/// The differences between the body of a refusal and its description in the document. The body for a lock
+/// belongs to the client's protocol and has no reason.
 pub fn refusal_differences(status: u16, body: &[u8]) -> Vec<String> {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return vec!["it is not JSON".to_owned()] };
-    // A gateway before the functions refuses some requests by itself, in words of its own.
+    // A gateway in front of the functions refuses some requests itself, with its own texts.
     let gateways = ["Request Entity Too Large", "Internal Server Error", "Service Unavailable"];
     if gateways.iter().any(|words| body == serde_json::json!({ "message": words })) {
         return Vec::new();

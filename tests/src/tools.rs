@@ -48,15 +48,15 @@ pub fn statewright_dist() -> &'static Path {
     })
 }
 
-/// Lets cargo build these binaries (or find them fresh) and tells where it put the last of them; all lie in one folder. For tests
-/// they are built as a part of the workspace, so that what `cargo test` has built of them serves; for benches alone, as
-/// their users build them.
+/// Builds these binaries with cargo, or finds them up to date, and returns the path of the last one; all are
+/// in one folder. Tests build them as a part of the workspace, so that they can use what `cargo test` has
+/// built. Benches build them alone, as users do.
 fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
-    // What cargo told this process about its own package. Build scripts that look at it would be run again, and all that is
-    // built on them with them.
+    // Variables that cargo set for this process's own package. Build scripts that read them would run again,
+    // and everything that depends on them would be built again.
     for (name, _) in std::env::vars_os() {
         if name
             .to_str()
@@ -73,7 +73,8 @@ fn cargo_build(tool: &'static str, binaries: &[&str], arguments: &[&str]) -> Pat
         .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("cannot run cargo in {}: {error}", root.display()));
-    // One JSON object a line; those of our binaries name their files, whatever target folder is configured.
+    // Cargo writes one JSON object per line. Those of our binaries have their paths, for any configured
+    // target folder.
     String::from_utf8_lossy(&built.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())

@@ -92,7 +92,7 @@ impl Output {
     /// `--yes` confirms.
     ///
     /// # Errors
-    /// If the answer is no, or there is no terminal to ask at.
+    /// If the user does not confirm, or without a terminal to ask at.
     pub(crate) fn confirm(self, question: &str, yes: bool) -> anyhow::Result<()> {
         self.confirm_or(question, yes, "--yes")
     }

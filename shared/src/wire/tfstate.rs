@@ -61,7 +61,7 @@ impl From<DomainLockInfo> for LockInfo {
 pub struct LockedBody {
     #[serde(flatten)]
     info: LockInfo,
-    /// The login behind the token that took the lock; empty if nobody holds it.
+    /// The login behind the token that took the lock; empty without a holder.
     principal: String,
     code: u16,
     message: String,

@@ -102,7 +102,7 @@ pub struct AwsPreviews {
     pub schema: PathBuf,
 }
 
-/// What previews of the program in `infra/pulumi` need beside the client.
+/// What previews of the program in `infra/pulumi` need in addition to the client.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.

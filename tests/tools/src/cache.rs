@@ -1,4 +1,5 @@
-//! Where built tools lie: a folder outside the tree, in which each is named after the SHA-256 of all that went into it.
+//! The cache of built tools: a folder outside the tree. Each tool's folder has the SHA-256 of everything that
+//! went into it in its name.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -20,20 +21,20 @@ pub struct Ready {
     pub built: bool,
 }
 
-/// The folder of this name that a tool is made of.
+/// The folder with the sources of a tool.
 pub(crate) fn sources(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
 }
 
-/// Says on the terminal what is being done, also from within a test, whose output is otherwise kept until it fails.
+/// Reports progress on the terminal, also from within a test, whose output cargo shows only after a failure.
 fn say(what: fmt::Arguments<'_>) {
-    // Where nobody reads it, nothing is lost.
+    // A closed terminal loses nothing that matters.
     let _ = writeln!(io::stderr(), "tools: {what}");
 }
 
-/// The folder of the cache for this name and key, made by `fill` if it is not there.
+/// The folder in the cache for this name and key. `fill` makes it if it does not exist.
 ///
-/// What is there is whole: it is filled under another name and renamed.
+/// A folder in the cache is always complete: it is filled under another name and then renamed.
 pub(crate) fn in_cache(
     name: &str,
     key: &str,
@@ -47,7 +48,7 @@ pub(crate) fn in_cache(
     fs::create_dir_all(&cache).map_err(ToolError::io("cannot make", &cache))?;
     let lock_path = cache.join(format!("{name}-{key}.lock"));
     let lock = File::create(&lock_path).map_err(ToolError::io("cannot make", &lock_path))?;
-    // Held until `lock` is dropped, and by nobody longer than their process lives.
+    // Held until `lock` is dropped, or the process dies.
     if lock.try_lock().is_err() {
         say(format_args!("another process builds {name}: waiting for it"));
         lock.lock().map_err(ToolError::io("cannot lock", &lock_path))?;
@@ -64,7 +65,7 @@ pub(crate) fn in_cache(
     fill(filling.path())?;
     fs::rename(filling.path(), &finished).map_err(ToolError::io("cannot rename to", &finished))?;
     say(format_args!("{name} is built, after {:.0} s", watch.elapsed().as_secs_f64()));
-    // It moved: there is nothing left to remove.
+    // It was renamed, so there is nothing left to remove.
     let _ = filling.keep();
     Ok(Ready { path: finished, built: true })
 }
@@ -75,11 +76,11 @@ fn cache_folder() -> Result<PathBuf, ToolError> {
         .or_else(|| Some(set("XDG_CACHE_HOME")?.join("statewright-tools")))
         .or_else(|| Some(set("HOME")?.join(".cache").join("statewright-tools")))
         .ok_or(ToolError::NoCache)
-        // Go runs in the folder of its sources, where a relative path would mean another place.
+        // Go runs in the folder of its sources, where a relative path would point elsewhere.
         .and_then(|folder| std::path::absolute(&folder).map_err(ToolError::io("cannot find", &folder)))
 }
 
-/// Hashes names and contents of all files of a folder, in order of name; documentation is no source.
+/// Hashes names and contents of all files of a folder, in order of name. Documentation does not count.
 pub(crate) fn hash_sources(folder: &Path, key: &mut Sha256) -> Result<(), ToolError> {
     let reading = || ToolError::io("cannot read", folder);
     let mut files = Vec::new();
@@ -97,18 +98,18 @@ pub(crate) fn hash_sources(folder: &Path, key: &mut Sha256) -> Result<(), ToolEr
     Ok(())
 }
 
-/// Hashes a field with its length in front, so that no two sequences of fields read the same.
+/// Hashes a field after its length, so that no two sequences of fields produce the same hash.
 pub(crate) fn feed(key: &mut Sha256, field: &[u8]) {
     key.update((field.len() as u64).to_be_bytes());
     key.update(field);
 }
 
-/// Half of the hash is plenty to tell builds apart.
+/// Half of the hash is enough to distinguish builds.
 pub(crate) fn short_hex(key: Sha256) -> String {
     key.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Copies a folder that cannot be written to into one that can.
+/// Copies a read-only folder into a writable one.
 pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), ToolError> {
     fs::create_dir_all(to).map_err(ToolError::io("cannot make", to))?;
     for entry in fs::read_dir(from).map_err(ToolError::io("cannot read", from))? {

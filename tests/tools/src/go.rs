@@ -25,7 +25,7 @@ pub(crate) struct GoTool {
     pub(crate) folder: &'static str,
     /// The package to build, as seen from the folder.
     pub(crate) package: &'static str,
-    /// What the linker is told besides leaving out debug tables.
+    /// Flags for the linker, in addition to those that leave out debug tables.
     pub(crate) link: &'static str,
 }
 

@@ -1,16 +1,19 @@
 //! Builds the programs that the tests run: the real clients, our test provider, helpers written in Go, and the stand-in
 //! for AWS, which is written in Python.
 //!
-//! Each Go tool is a folder of `tests/tools` with its own `go.mod` and `go.sum`, so what is built is pinned by version
-//! and checksum; the Python one has its `requirements.txt`. The result lies in a cache outside the tree, under a name that
-//! carries the SHA-256 of everything that went into it: a second run finds it there, a changed source or version makes a new one beside it, and nothing has
-//! to be cleaned for correctness. The folder is `$STATEWRIGHT_TOOLS_CACHE`, else `$XDG_CACHE_HOME/statewright-tools`,
-//! else `$HOME/.cache/statewright-tools`.
+//! Each Go tool is a folder of `tests/tools` with its own `go.mod` and `go.sum`, so that versions and
+//! checksums pin the result. The Python one has its `requirements.txt`. Results are stored in a cache outside
+//! the tree, under names with the SHA-256 of everything that went into them. A second run finds them there. A
+//! changed source or version makes a new one next to the old, so nothing has to be cleaned. The folder is
+//! `$STATEWRIGHT_TOOLS_CACHE`, else `$XDG_CACHE_HOME/statewright-tools`, else
+//! `$HOME/.cache/statewright-tools`.
 //!
-//! Any number of threads and processes may ask at once: one builds under a file lock, the others wait for it.
+//! Any number of threads and processes may ask at the same time. One builds under a file lock, and the others
+//! wait for it.
 //!
-//! What hands out a path panics if there is none, with one message that says what to install or what the compiler said:
-//! a test cannot go on without its tool. [`all`] returns the same as an error.
+//! A function that returns a path panics if the tool cannot be built, with a message that names what to
+//! install or contains the compiler's output: a test cannot run without its tool. [`all`] returns the same as
+//! an error.
 
 mod aws;
 mod cache;

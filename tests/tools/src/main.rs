@@ -1,6 +1,7 @@
 //! Builds every client and helper program that the tests run, one line for each.
 //!
-//! The tests do the same on first use; this is for doing it ahead, and beside the build of the tests.
+//! The tests do the same on first use. This program does it ahead of time, in parallel with the build of the
+//! tests.
 
 use std::process::ExitCode;
 

@@ -92,7 +92,8 @@ pub(crate) fn programs(client: &GoTool) -> Result<Ready, ToolError> {
     }
     in_cache(PULUMI_PROGRAMS, &short_hex(key), |folder| {
         for (name, program) in &programs {
-            // Hard links, not symbolic ones: the CLI follows those to find what lies beside it.
+            // Hard links instead of symbolic ones, because the CLI follows those to find the programs next to
+            // it.
             let target = folder.join(name);
             fs::hard_link(program, &target)
                 .or_else(|_| fs::copy(program, &target).map(drop))

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::ToolError;
 use crate::cache::{self, Ready, feed, in_cache, short_hex};
 
-/// How `pip` is called for this: quietly, and asking nobody.
+/// The arguments of `pip`: quiet, and without questions.
 pub(crate) fn pip(what: &str) -> [&str; 6] {
     ["-m", "pip", what, "--quiet", "--no-input", "--disable-pip-version-check"]
 }

@@ -24,7 +24,7 @@ pub(crate) fn names(aws: &args::AwsStore) -> anyhow::Result<Names> {
     }
 }
 
-/// Where the data on AWS lie, for a person to read.
+/// The location of the store on AWS, as text for people.
 pub(crate) fn place(aws: &args::AwsStore) -> anyhow::Result<String> {
     let Names { table, bucket, .. } = names(aws)?;
     Ok(format!("the table {table} and the bucket {bucket}"))
@@ -41,7 +41,7 @@ pub(crate) async fn connect(aws: &args::AwsStore, publisher: String) -> anyhow::
     side_of(&names(aws)?, aws, publisher).await
 }
 
-/// A store on AWS at this table, beside the bucket and the key that are named.
+/// A store on AWS with this table and the configured bucket and key.
 pub(crate) async fn table(aws: &args::AwsStore, table: &str) -> anyhow::Result<Side> {
     let names = Names { table: table.to_owned(), ..names(aws)? };
     side_of(&names, aws, format!("backup {}", SystemIds.uuid())).await

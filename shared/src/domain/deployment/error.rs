@@ -1,8 +1,8 @@
-//! What is wrong with a deployment.
+//! Errors of deployments.
 
 use crate::domain::json::Malformed;
 
-/// A text that is no deployment. The message says what was expected and where.
+/// A text is not a deployment. The message says what was expected, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a deployment as the CLI writes it: {0}")]
 pub struct DeploymentError(pub(super) String);
@@ -13,13 +13,14 @@ impl From<Malformed> for DeploymentError {
     }
 }
 
-/// What the CLI is told, in `metadata.integrity_error`, about a state that it will not work with.
+/// What the server reports to the CLI, in `metadata.integrity_error`, about a state that the CLI will not
+/// work with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntegrityError {
-    /// The version of the deployment's schema, as the CLI itself puts it here.
+    /// The version of the deployment's schema, as the CLI itself writes it here.
     pub version: String,
-    /// What wrote the state.
+    /// The command that wrote the state.
     pub command: String,
-    /// What is wrong with it.
+    /// The violated rule.
     pub error: String,
 }

@@ -13,7 +13,7 @@ pub const PLAN_LOCK_EXPIRES_AFTER_SECONDS: u64 = 3_600;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Policy {
-    /// Refuse writes without the lock, even when nobody holds it.
+    /// Refuse writes without the lock, even when the state is not locked.
     pub locks_required: bool,
     /// Refuse writes with a lower serial or another lineage, even by the holder of the lock.
     pub strict: bool,

@@ -457,7 +457,7 @@ fn ipv6_addresses_count_by_network() {
     assert_eq!(network("::ffff:10.1.2.3".parse().unwrap()), "10.1.2.3".parse::<IpAddr>().unwrap());
 }
 
-/// A route that signals when it is called, and responds when it is told to.
+/// A route that signals when it is called, and responds when the test lets it.
 fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
     let (asked, was_asked) = oneshot::channel();
     let (go, gone) = oneshot::channel::<()>();
