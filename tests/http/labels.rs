@@ -141,9 +141,9 @@ async fn lists_are_filtered_by_labels() {
     for (query, words) in [
         (asked("filter", "env = 1"), "the filter, at character 5: write `==`"),
         (asked("filter", ""), "at character 1"),
-        (asked("filter", &"(".repeat(5_000)), "4096 are the most"),
+        (asked("filter", &"(".repeat(5_000)), "at most 4096"),
         (asked("filter", &"(".repeat(500)), "nested deeper"),
-        (asked("filter", "env matches `(`"), "no pattern"),
+        (asked("filter", "env matches `(`"), "not a pattern"),
         ("label=env".to_owned(), "key=value"),
         ("label=Env=x".to_owned(), "not a valid label key"),
         ((0..33).map(|_| "label=a=b&").collect(), "too many labels: use at most 32"),
@@ -249,7 +249,7 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
         (json!({ "env": "dev", "team": "far-too-long" }), "maxValueLength: the value of team has 12 bytes"),
         (
             json!({ "env": "dev", "team": "a", "tier": 1, "x": 1 }),
-            "maxKeys: there are 4 labels, and 3 are the most",
+            "maxKeys: there are 4 labels, and at most 3 are allowed",
         ),
     ] {
         let body = json!({ "project": project, "state": "new", "labels": labels });
@@ -482,12 +482,12 @@ async fn an_invalid_schema_is_refused_with_its_place_and_no_effect() {
     for (body, status, words) in [
         (json!({ "outputs": { "url": { "typ": "string" } } }), 400, "the output url: the schema, at #/typ"),
         (json!({ "outputs": { "url": 7 } }), 400, "an object, true or false"),
-        (json!({ "outputs": { "url": { "$ref": "https://example.com/" } } }), 400, "only those of its own"),
-        (json!({ "outputs": { "url": { "pattern": "(a{100}){100}" } } }), 400, "no pattern"),
+        (json!({ "outputs": { "url": { "$ref": "https://example.com/" } } }), 400, "of its own"),
+        (json!({ "outputs": { "url": { "pattern": "(a{100}){100}" } } }), 400, "not a pattern"),
         (json!({ "outputs": { "": true } }), 400, "use 1 to 256 bytes"),
         (json!({ "outputs": many }), 400, "too many outputs: use at most 100"),
         (json!({ "outputs": long }), 413, "all schemas of a state"),
-        (json!({ "outputs": { "url": { "title": "x".repeat(40_000) } } }), 400, "32768 are the most"),
+        (json!({ "outputs": { "url": { "title": "x".repeat(40_000) } } }), 400, "at most 32768"),
         (json!({ "inferred": true }), 400, "unknown field `inferred`"),
         (json!("infer"), 400, "invalid request body"),
     ] {

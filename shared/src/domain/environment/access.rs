@@ -1,4 +1,5 @@
-//! References in texts: `${database.hosts[0]["name"]}`, alone or among other text, and the same without the braces as paths.
+//! References in texts, such as `${database.hosts[0]["name"]}`, alone or within other text, and paths, which
+//! are the same without braces.
 
 use super::Span;
 use super::yaml::{Node, Style};
@@ -6,40 +7,35 @@ use super::yaml::{Node, Style};
 /// One step of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accessor {
-    /// Where it leads.
     pub step: Step,
-    /// Where it stands, as well as that is known: in the text alone, or else the whole text.
+    /// Its place, as exactly as it is known: the step alone, or the whole text.
     pub span: Span,
 }
 
-/// Where a step leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// To a property.
+    /// A property.
     Key(String),
-    /// To an element.
+    /// An element.
     Index(usize),
 }
 
-/// A part of a text: some text, and what follows it.
+/// A part of a text: plain text, and the reference after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The text.
     pub text: String,
-    /// The reference behind it, of at least one step.
+    /// The reference, of at least one step.
     pub access: Option<Vec<Accessor>>,
 }
 
-/// What is wrong with a reference.
+/// An error in a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misspelt {
-    /// Where.
     pub span: Span,
-    /// What.
     pub what: &'static str,
 }
 
-/// Takes a text apart. `$$` is a `$` that begins no reference.
+/// Splits a text into parts. `$$` is a `$` that starts no reference.
 pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelt>) {
     let mut reader = Reader { node: Some(node), text, at: 0, misspelt: Vec::new() };
     let mut parts = Vec::new();
@@ -65,20 +61,20 @@ pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelt>) {
     (parts, reader.misspelt)
 }
 
-/// Reads a path, as clients send it: a reference without its braces.
+/// Parses a path as clients send it: a reference without its braces.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error in the path.
 pub fn path(text: &str) -> Result<Vec<Step>, &'static str> {
     if text.is_empty() {
-        return Err("the path leads nowhere: write the name of a value in it");
+        return Err("the path is empty: write the name of a value");
     }
     let braced = format!("{text}}}");
     let mut reader = Reader { node: None, text: &braced, at: 0, misspelt: Vec::new() };
     let accessors = reader.access();
     match reader.misspelt.first() {
         Some(misspelt) => Err(misspelt.what),
-        None if reader.at < braced.len() => Err("a brace is out of place"),
+        None if reader.at < braced.len() => Err("the path has a closing brace: remove it"),
         None => Ok(accessors.into_iter().map(|accessor| accessor.step).collect()),
     }
 }
@@ -101,7 +97,8 @@ impl Reader<'_> {
         self.at += c.len_utf8();
     }
 
-    /// From there to here. Only where the text stands in the definition as it is can a part of it be told.
+    /// From `start` to here. Only a plain text on one line is the same in the definition, so that a part of
+    /// it has a known place.
     fn since(&self, start: usize) -> Span {
         let Some(node) = self.node else { return Span::default() };
         let span = node.span;
@@ -124,7 +121,7 @@ impl Reader<'_> {
         self.misspelt.push(Misspelt { span, what });
     }
 
-    /// What stands between `${` and `}`, and the brace.
+    /// Reads the reference after `${`, and the closing brace.
     fn access(&mut self) -> Vec<Accessor> {
         let mut accessors = Vec::new();
         let start = self.at;
@@ -143,7 +140,7 @@ impl Reader<'_> {
                     self.skip('[');
                     let accessor = self.subscript(at);
                     if accessors.is_empty() && matches!(accessor.step, Step::Index(_)) {
-                        self.wrong(at, "a reference begins with a name, not with an index");
+                        self.wrong(at, "a reference must start with a name, not with an index");
                     }
                     accessors.push(accessor);
                 }
@@ -173,7 +170,7 @@ impl Reader<'_> {
         Accessor { step: Step::Key(name), span: self.since(start) }
     }
 
-    /// What stands behind `[`, and the closing bracket.
+    /// Reads the subscript after `[`, and the closing bracket.
     fn subscript(&mut self, start: usize) -> Accessor {
         let step = if self.peek() == Some('"') {
             self.skip('"');
@@ -192,7 +189,7 @@ impl Reader<'_> {
                     let key = digits.to_owned();
                     self.wrong(
                         digits_at,
-                        "an index is a whole number from 0, and a key stands in double quotes",
+                        "an index must be a whole number from 0, and a key must be in double quotes",
                     );
                     Step::Key(key)
                 }
@@ -206,7 +203,7 @@ impl Reader<'_> {
         Accessor { step, span: self.since(start) }
     }
 
-    /// What stands behind `["`, and the closing quote. Only `\"` is an escape.
+    /// Reads the key after `["`, and the closing quote. Only `\"` is an escape.
     fn quoted(&mut self, start: usize) -> String {
         let mut key = String::new();
         loop {
@@ -282,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_misspelt_is_told_with_its_place() {
+    fn an_invalid_reference_is_reported_with_its_place() {
         for (text, what, column) in [
             ("${a", UNCLOSED, 7),
             ("x ${a b}", UNCLOSED, 9),

@@ -1,11 +1,11 @@
-//! Secrets in comments. Only values are sealed, so one that was commented out is stored as it is.
+//! Secrets in comments. Only values are sealed, so a secret that was commented out is stored in plain text.
 
 use super::{Position, Span};
 
-/// The function whose value is a secret.
+/// The function for secrets.
 const SECRET: &str = "fn::secret";
 
-/// Where comments of a text name a secret that is not sealed, line by line.
+/// The places in comments that call `fn::secret` with a plain text, line by line.
 pub fn secrets(text: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let mut before = 0;
@@ -30,7 +30,7 @@ fn secret_in_comment(line: &str) -> Option<usize> {
     (!is_sealed).then_some(at)
 }
 
-/// Whether a comment may begin behind this.
+/// Whether a comment may start after this text.
 fn ends_a_token(before: &str) -> bool {
     let is_block = |text: &str| {
         text.trim_end_matches(|c: char| matches!(c, '+' | '-' | '1'..='9')).ends_with(['|', '>'])

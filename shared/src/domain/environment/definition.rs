@@ -1,71 +1,61 @@
-//! What a text says, before it is evaluated.
+//! The parsed text of an environment, before its evaluation.
 
 use super::access::{self, Accessor, Part};
 use super::yaml::{self, Key, Kind, Node, Style};
 use super::{Diagnostic, Span};
 
-/// A definition, as far as it could be read.
+/// The parts of a definition that could be parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Definition {
-    /// What it imports, in this order: what is later goes before what is earlier.
+    /// The imports, in order. A later one overrides an earlier one.
     pub imports: Vec<Import>,
-    /// Its values, in their order. A name may stand there twice.
+    /// The values, in order. A name may occur twice.
     pub values: Vec<(Key, Expr)>,
 }
 
-/// An import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// What is imported: `project/environment`, with or without `@version`.
+    /// The name of the imported environment: `project/environment`, with or without `@version`.
     pub name: String,
-    /// Where it stands.
+    /// The place of the import.
     pub span: Span,
-    /// Whether its values become this environment's, or are only to be had by name.
+    /// Whether its values become values of this environment. If not, they are available only by the
+    /// environment's name.
     pub merge: bool,
 }
 
-/// An expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
-    /// Where it stands.
     pub span: Span,
-    /// What it is.
     pub kind: ExprKind,
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Debug, Clone)]
 pub enum ExprKind {
-    /// Something that could not be read; what is wrong was told.
+    /// An expression that could not be parsed. A diagnostic says why.
     Missing,
-    /// Nothing.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// A number, as JSON writes it.
+    /// A number, as written in JSON.
     Number(String),
-    /// A text.
     String(String),
     /// A text with references in it.
     Interpolate(Vec<Part>),
-    /// A reference alone.
+    /// A single reference.
     Symbol(Vec<Accessor>),
-    /// A sequence.
     Array(Vec<Expr>),
-    /// An object.
     Object(Vec<(Key, Expr)>),
-    /// A call of a function.
     Call(Box<Call>),
 }
 
 /// A call of a function.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// What was called, as it was written.
+    /// The name of the function, as written.
     pub name: Key,
-    /// Where its argument stands.
+    /// The place of the argument.
     pub argument: Span,
-    /// The function with its arguments.
     pub function: Function,
 }
 
@@ -74,64 +64,54 @@ pub struct Call {
 pub enum Function {
     /// `fn::concat`: arrays as one.
     Concat(Expr),
-    /// `fn::final`: a value that whoever imports it cannot replace.
+    /// `fn::final`: a value that environments importing it cannot override.
     Final(Expr),
-    /// `fn::fromBase64`.
     FromBase64(Expr),
-    /// `fn::fromJSON`.
     FromJson(Expr),
     /// `fn::join`: strings with a delimiter between them.
     Join(Expr, Expr),
-    /// `fn::open`, `fn::open::…`: what a provider answers.
+    /// `fn::open`, `fn::open::…`: the outputs of a provider.
     Open {
-        /// The provider.
         provider: String,
-        /// Where the argument names it, where the function's name does not.
+        /// The place of the provider's name, if it is in the argument and not in the function's name.
         named: Option<Span>,
-        /// What it is asked with.
         inputs: Expr,
     },
-    /// `fn::rotate`, `fn::rotate::…`: what a provider answers that also changes the secrets it speaks of.
+    /// `fn::rotate`, `fn::rotate::…`: the outputs of a provider that also changes the secrets.
     Rotate {
-        /// The rotator.
+        /// The name of the rotator.
         provider: String,
-        /// Where the argument names it, where the function's name does not.
+        /// The place of the rotator's name, if it is in the argument and not in the function's name.
         named: Option<Span>,
-        /// What it is asked with.
         inputs: Expr,
-        /// What it wrote last.
+        /// The state that the rotator wrote last.
         state: Expr,
     },
-    /// `fn::secret` of a text that is not sealed yet.
+    /// `fn::secret` with a plain text, not yet sealed.
     Plaintext(String),
-    /// `fn::secret` of a text that is sealed, and where that stands.
+    /// `fn::secret` with a sealed text, and its place.
     Ciphertext(String, Span),
-    /// `fn::split`: a string, cut at a delimiter.
+    /// `fn::split`: a string, split at a delimiter.
     Split(Expr, Expr),
-    /// `fn::toBase64`.
     ToBase64(Expr),
-    /// `fn::toJSON`.
     ToJson(Expr),
-    /// `fn::toString`.
     ToString(Expr),
-    /// `fn::toYAML`.
     ToYaml(Expr),
-    /// `fn::validate`: a value, and what it has to be.
+    /// `fn::validate`: a value, and its schema.
     Validate {
         /// A JSON schema.
         schema: Expr,
-        /// The value.
         value: Expr,
     },
-    /// A call that could not be read; what is wrong was told.
+    /// A call that could not be parsed. A diagnostic says why.
     Unreadable,
 }
 
-/// What functions begin with.
+/// The prefix of function names.
 const PREFIX: &str = "fn::";
 
-/// Reads the text of an environment: as much of it as can be read, and nothing of what is not YAML. What is wrong with it goes to
-/// `diagnostics`.
+/// Parses the text of an environment, as far as possible. A text that is not YAML has no parts. Errors and
+/// warnings go to `diagnostics`.
 pub fn read(environment: &str, text: &str, diagnostics: &mut Vec<Diagnostic>) -> Definition {
     let mut reader = Reader { environment, diagnostics };
     match yaml::read(text) {
@@ -177,7 +157,7 @@ impl Reader<'_> {
             if seen.contains(&key.text) {
                 self.odd(key.span, format!("duplicate key {:?}", key.text));
             }
-            // As Unicode folds it: the long s is an s.
+            // Unicode case folding maps the long s to s.
             match key.text.to_lowercase().replace('ſ', "s").as_str() {
                 "imports" => definition.imports = self.imports(value),
                 "values" => definition.values = self.values(value),
@@ -201,7 +181,7 @@ impl Reader<'_> {
         {
             return;
         }
-        self.wrong(node.span, "the description is a string, without references");
+        self.wrong(node.span, "the description must be a string without references");
     }
 
     fn imports(&mut self, node: Node) -> Vec<Import> {
@@ -226,14 +206,14 @@ impl Reader<'_> {
         }
         self.wrong(
             span,
-            "an import is the name of an environment, or that name with `merge: false` below it",
+            "an import must be the name of an environment, or that name with `merge: false` below it",
         );
         None
     }
 
-    /// Whether what is imported is merged.
+    /// Whether the import is merged.
     fn import_options(&mut self, node: Node) -> bool {
-        const SHAPE: &str = "below an import there may be `merge: true` or `merge: false`";
+        const SHAPE: &str = "an import can have `merge: true` or `merge: false`";
         let Kind::Object(members) = node.kind else {
             self.wrong(node.span, SHAPE);
             return true;
@@ -307,7 +287,10 @@ impl Reader<'_> {
                     if key.text.to_lowercase().starts_with(PREFIX) {
                         self.wrong(
                             key.span,
-                            format!("there is no function {}, and no other key begins with fn::", key.text),
+                            format!(
+                                "there is no function {}, and no other key may start with fn::",
+                                key.text
+                            ),
                         );
                     }
                 }
@@ -318,7 +301,7 @@ impl Reader<'_> {
                     if key.text.starts_with(PREFIX) {
                         self.wrong(
                             span,
-                            format!("{} is called in an object that holds nothing else", key.text),
+                            format!("a call of {} must be the only member of its object", key.text),
                         );
                     }
                 }
@@ -333,14 +316,17 @@ impl Reader<'_> {
         ExprKind::Object(members.collect())
     }
 
-    /// The key of a value, which holds no references: `$$` stands for `$`, as in any text.
+    /// The key of a value. It has no references, and `$$` stands for `$`, as in any text.
     fn key(&mut self, key: Key) -> Option<Key> {
         let span = key.span;
         let node = Node { span, kind: Kind::Null, style: key.style };
         match self.text(&node, &key.text) {
             ExprKind::String(text) => Some(Key { text, ..key }),
             _ => {
-                self.wrong(span, "the keys of an object hold no references: write $${ for a ${ in a name");
+                self.wrong(
+                    span,
+                    "the keys of an object cannot have references: write $${ for a ${ in a name",
+                );
                 None
             }
         }
@@ -420,7 +406,7 @@ impl Reader<'_> {
             _ => None,
         };
         function.unwrap_or_else(|| {
-            // What else is wrong with it is told first.
+            // Other errors in the argument are reported first.
             if !matches!(argument.kind, Kind::String(_)) {
                 self.expr(argument);
             }
@@ -433,7 +419,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The members of these names, and what else there is in the argument of a function, which has no meaning.
+    /// The members of these names. Other members of a function's argument are ignored, but their errors are
+    /// reported.
     fn members<const N: usize>(
         &mut self,
         argument: Node,
@@ -464,7 +451,7 @@ impl Reader<'_> {
         Some(found)
     }
 
-    /// A member, or what is wrong without it.
+    /// A member, or an error if it is missing.
     fn needed(&mut self, member: Option<Node>, span: Span, words: &str) -> Expr {
         match member {
             Some(node) => self.expr(node),
@@ -502,13 +489,13 @@ impl Reader<'_> {
             ExprKind::String(name) => Some((name, Some(provider.span))),
             ExprKind::Missing => None,
             _ => {
-                self.wrong(provider.span, "the provider is a string, without references");
+                self.wrong(provider.span, "the provider must be a string without references");
                 None
             }
         }
     }
 
-    /// A call of a rotator, which the function's name names or its argument.
+    /// A call of a rotator. Its name is in the function's name or in the argument.
     fn rotate(&mut self, argument: Node, named: Option<&str>) -> Function {
         let words = match named {
             Some(_) => "fn::rotate::… takes an object of `inputs` and `state`",
@@ -533,7 +520,7 @@ impl Reader<'_> {
             Some(node) => {
                 let state = self.expr(node);
                 if !matches!(state.kind, ExprKind::Object(_)) {
-                    self.wrong(state.span, "the state of a rotator is an object");
+                    self.wrong(state.span, "the state of a rotator must be an object");
                 }
                 state
             }
@@ -547,10 +534,10 @@ impl Reader<'_> {
     }
 }
 
-/// The one key of the argument of `fn::secret` once it is sealed.
+/// The only key of the argument of `fn::secret` after sealing.
 const CIPHERTEXT: &str = "ciphertext";
 
-/// Whether a key is that of a call.
+/// Whether a key is a call.
 fn is_call(key: &str) -> bool {
     let Some(name) = key.strip_prefix(PREFIX) else { return false };
     name.starts_with("open::")
@@ -574,13 +561,12 @@ fn is_call(key: &str) -> bool {
         )
 }
 
-/// The argument of `fn::secret`.
 pub(super) enum Sealed<'a> {
     Plaintext(&'a str),
     Ciphertext(&'a str),
 }
 
-/// Reads the argument of `fn::secret`.
+/// The argument of `fn::secret`, plain or sealed; `None` for another shape.
 pub(super) fn sealed(argument: &Node) -> Option<Sealed<'_>> {
     match &argument.kind {
         Kind::String(text) => Some(Sealed::Plaintext(text)),
@@ -595,7 +581,7 @@ pub(super) fn sealed(argument: &Node) -> Option<Sealed<'_>> {
 }
 
 impl Definition {
-    /// The environments that it names, by import or in a reference, in no order.
+    /// The environments that the definition imports or refers to, in no particular order.
     pub fn named(&self) -> Vec<String> {
         let mut named: Vec<String> = self.imports.iter().map(|import| import.name.clone()).collect();
         for (_, value) in &self.values {
@@ -613,7 +599,7 @@ impl Definition {
         named
     }
 
-    /// The sealed secrets in it.
+    /// The ciphertexts of its sealed secrets.
     pub fn ciphertexts(&self) -> Vec<String> {
         let mut found = Vec::new();
         for (_, value) in &self.values {
@@ -629,7 +615,7 @@ impl Definition {
     }
 }
 
-/// The environment that a reference names: `environments.project.name…`.
+/// The environment in a reference: `environments.project.name…`.
 pub(super) fn inline(accessors: &[Accessor]) -> Option<String> {
     let key = |index: usize| match accessors.get(index).map(|accessor| &accessor.step) {
         Some(access::Step::Key(key)) => Some(key.as_str()),
@@ -640,7 +626,7 @@ pub(super) fn inline(accessors: &[Accessor]) -> Option<String> {
 }
 
 impl Expr {
-    /// Looks at this and at everything within it.
+    /// Visits this expression and all within it.
     fn visit(&self, look: &mut impl FnMut(&Self)) {
         look(self);
         match &self.kind {
@@ -659,7 +645,7 @@ impl Expr {
 }
 
 impl Function {
-    /// The expressions that it is called with.
+    /// The argument expressions.
     pub(super) fn arguments(&self) -> Vec<&Expr> {
         match self {
             Self::Concat(it)

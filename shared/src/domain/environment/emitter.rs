@@ -1,7 +1,8 @@
-//! YAML as the client's library writes it (yaml.v3, with its indent of four): the text of `fn::toYAML`, byte by byte.
+//! The text of `fn::toYAML`, byte for byte in the format of the client's library (yaml.v3 with an indent of
+//! four).
 //!
-//! Texts that are hashed or compared have to be the same here and there, odd as some of it is: numbers are texts, keys are sorted as
-//! people count, and what YAML 1.1 takes for a boolean is in quotes.
+//! Texts that are hashed or compared have to be the same in the server and the client, even where the format
+//! is odd: numbers are texts, keys are in natural order, and what YAML 1.1 reads as a boolean is in quotes.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -14,19 +15,19 @@ use super::yaml::number;
 
 const INDENT: usize = 4;
 
-/// The longest text: what is indented can be longer than what it is made of.
+/// The longest text, in bytes. Indentation can make it longer than its values.
 const BYTES_MAX: usize = 8 << 20;
 
-/// A key that is longer is written behind a `?`.
+/// The longest key without a `?` before it, in bytes.
 const SIMPLE_KEY_MAX: usize = 128;
 
-/// A line of base64.
+/// The length of a line of base64.
 const BASE64_LINE: usize = 70;
 
 /// A value as YAML text.
 ///
 /// # Errors
-/// That it is too long.
+/// If the text is too long.
 pub(super) fn yaml(value: &Value) -> Result<String, String> {
     let mut emitter = Emitter { out: String::new(), column: 0, is_after_blank: true, is_indenting: true };
     emitter.node(value, None, Within::Document)?;
@@ -34,7 +35,7 @@ pub(super) fn yaml(value: &Value) -> Result<String, String> {
     Ok(emitter.out)
 }
 
-/// What a node lies in.
+/// The parent of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Document,
@@ -53,18 +54,18 @@ enum Style {
 struct Emitter {
     out: String,
     column: usize,
-    /// Whether the last character parts what is before it from what is behind it.
+    /// Whether the last character separates what is before it from what follows.
     is_after_blank: bool,
-    /// Whether nothing but indicators stands in the line.
+    /// Whether the line has only indicators so far.
     is_indenting: bool,
 }
 
-/// How deep what lies in a node is indented.
+/// The indentation of the content of a node.
 fn deeper(indent: Option<usize>, within: Within, is_scalar: bool) -> usize {
     match (indent, within) {
         (None, _) if is_scalar => INDENT,
         (None, _) => 0,
-        // The dash is a part of the indentation.
+        // The dash counts as indentation.
         (Some(indent), Within::Sequence) => indent + 2,
         (Some(indent), _) => (indent + INDENT) / INDENT * INDENT,
     }
@@ -104,7 +105,7 @@ impl Emitter {
 
     fn node(&mut self, value: &Value, indent: Option<usize>, within: Within) -> Result<(), String> {
         if self.out.len() > BYTES_MAX {
-            return Err("it becomes too long".to_owned());
+            return Err("the text is too long".to_owned());
         }
         match &value.kind {
             _ if value.is_unknown => self.scalar(b"[unknown]", indent, within),
@@ -170,7 +171,7 @@ impl Emitter {
 
     fn styled(&mut self, text: &str, style: Style, indent: usize) {
         match style {
-            // It says by itself how its last line ends.
+            // It has its own indicator for the end of its last line.
             Style::Literal => return self.literal(text, indent),
             Style::Plain => {
                 if !text.is_empty() && !self.is_after_blank {
@@ -184,7 +185,7 @@ impl Emitter {
         (self.is_after_blank, self.is_indenting) = (false, false);
     }
 
-    /// The breaks in it are not line feeds.
+    /// A single-quoted text. Its line breaks are not line feeds.
     fn single(&mut self, text: &str, indent: usize) {
         self.indicator("'", true, false);
         let mut is_after_break = false;
@@ -251,7 +252,8 @@ impl Emitter {
             (Some(true), _) => self.indicator("+", false, false),
             _ => self.indicator("-", false, false),
         }
-        // A text that begins with a break ends this line with it, and is read back without it.
+        // A text that starts with a line break ends this line with it. Reading it back drops that break, as
+        // in yaml.v3.
         self.is_after_blank = true;
         let mut is_after_break = true;
         for c in text.chars() {
@@ -273,7 +275,7 @@ impl Emitter {
     }
 }
 
-/// What yaml.v3 takes for the end of a line.
+/// Whether yaml.v3 reads the character as the end of a line.
 fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -282,7 +284,7 @@ fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
-/// What decides how a text is written.
+/// The properties that decide the style of a text.
 struct Scalar<'t> {
     text: &'t str,
     is_multiline: bool,
@@ -347,7 +349,8 @@ impl<'t> Scalar<'t> {
     }
 }
 
-/// Whether a text without quotes is a text to YAML 1.2, and to YAML 1.1 too where it knows more booleans and numbers.
+/// Whether an unquoted text is a string in YAML 1.2, and also in YAML 1.1, which has more booleans and
+/// numbers.
 fn is_string(text: &str) -> bool {
     let is_word = matches!(
         text,
@@ -374,7 +377,7 @@ fn is_string(text: &str) -> bool {
     !is_word && !is_old_boolean && number(text).is_none() && !is_sexagesimal(text) && !is_timestamp(text)
 }
 
-/// Whether it is a number in base 60, such as `1:30`.
+/// Whether a text is a number in base 60, such as `1:30`.
 fn is_sexagesimal(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
@@ -394,7 +397,7 @@ fn is_sexagesimal(text: &str) -> bool {
         && rest.iter().all(is_part)
 }
 
-/// Whether it is a date, or a date and a time.
+/// Whether a text is a date, or a date with a time.
 fn is_timestamp(text: &str) -> bool {
     fn whole(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<u32> {
         (digits.contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit()))
@@ -441,9 +444,9 @@ fn is_timestamp(text: &str) -> bool {
     read.is_some()
 }
 
-/// Keys as yaml.v3 sorts them: numbers in them by what they count, and what is a letter behind what is not.
+/// Sorts keys as yaml.v3 does: numbers within them by value, and letters after other characters.
 ///
-/// This is not a total order, so what sorts them must not rely on one.
+/// The comparison is not a total order, so the algorithm must not depend on one.
 fn in_order(mut keys: Vec<Rc<str>>) -> Vec<Rc<str>> {
     if keys.len() < 2 {
         return keys;

@@ -1,7 +1,7 @@
-//! Turns a definition into values.
+//! Evaluates definitions.
 //!
-//! Expressions are evaluated when they are first needed, so a value may refer to any other, also within the object that it is a
-//! part of, as long as none needs itself. An environment that others import is evaluated once.
+//! An expression is evaluated when it is first needed. So a value may refer to any other, even within the
+//! object that contains it, if no value depends on itself. An imported environment is evaluated once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -17,85 +17,83 @@ use crate::domain::json_schema::Steps;
 /// The name of a text that is not a stored environment (`esc.AnonymousEnvironmentName`, pulumi v3.274.1).
 pub const ANONYMOUS: &str = "<yaml>";
 
-/// How deep evaluation may go, through nesting, references and imports.
+/// The depth of evaluation through nesting, references and imports.
 const DEPTH_MAX: usize = 150;
 
-/// Steps that one evaluation may take: each expression and each property that is merged is one.
+/// The steps of one evaluation, at most: one for each expression and each merged property.
 const STEPS_MAX: usize = 500_000;
 
-/// What functions and interpolations of one evaluation may look at and make, as values count their size.
+/// The size of what functions and interpolations of one evaluation read and produce, in bytes, as values
+/// estimate their size.
 const MADE_BYTES_MAX: usize = 32 << 20;
 
-/// The most diagnostics that one evaluation reports: nobody reads more.
+/// Diagnostics of one evaluation, at most. More would not help a reader.
 const DIAGNOSTICS_MAX: usize = 100;
 
-/// An environment before it is evaluated.
+/// An environment before its evaluation.
 #[derive(Debug)]
 pub struct Source {
     /// Its name in ranges: `project/environment`.
     pub name: String,
-    /// What its text says, as far as it can be read.
+    /// The parsed text, without the parts that could not be parsed.
     pub definition: Definition,
-    /// What is wrong with its text.
+    /// The errors and warnings about its text.
     pub diagnostics: Vec<Diagnostic>,
-    /// Its secrets by their ciphertexts: opened, or why they could not be. A secret that is not here is not known.
+    /// Its secrets by ciphertext: opened, or why they could not be. A missing secret is unknown.
     pub secrets: BTreeMap<String, Result<String, String>>,
 }
 
-/// What to evaluate.
+/// A request to evaluate an environment.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The environment.
+    /// The environment to evaluate.
     pub root: &'a Source,
-    /// The environments that it and its imports name, by those names; or why there is none.
+    /// The environments that it and its imports name, by these names, or why one is missing.
     pub others: &'a BTreeMap<String, Result<Source, String>>,
-    /// Whether the environment is opened. If it is only checked, no provider is called.
+    /// Whether the environment is opened. A check calls no provider.
     pub is_opened: bool,
-    /// The value of `context`, without the names of the environments: an object as JSON text.
+    /// The value of `context` without the names of the environments: an object, as JSON text.
     pub context: &'a str,
-    /// What providers returned so far, or why they failed.
+    /// The results of the providers called so far.
     pub outputs: &'a BTreeMap<ProviderCall, Result<ProviderOutputs, String>>,
 }
 
-/// A call of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProviderCall {
-    /// The provider.
+    /// The name of the provider.
     pub provider: String,
-    /// Its inputs, as JSON text.
+    /// The inputs, as JSON text.
     pub inputs: String,
 }
 
-/// What a provider returns.
+/// The outputs of a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderOutputs {
-    /// A value, as JSON text.
     Value {
-        /// The text.
+        /// The value, as JSON text.
         json: String,
-        /// Whether it is a secret.
+        /// Whether the value is secret.
         is_secret: bool,
     },
-    /// An object of outputs.
     Object(BTreeMap<String, ProviderOutputs>),
 }
 
 /// The result of an evaluation.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// What is wrong: with the text first, and then with its values.
+    /// Errors and warnings: those of the text first, then those of its values.
     pub diagnostics: Vec<Diagnostic>,
-    /// The providers to call first. Evaluate again with their outputs.
+    /// The providers to call before evaluating again with their outputs.
     pub calls: Vec<ProviderCall>,
-    /// Whether the text could be read. If so, only its values can be wrong.
+    /// Whether the text could be parsed. If so, all errors are those of values.
     pub is_read: bool,
-    /// The environment; nothing if its text says nothing.
+    /// The environment; `None` if the text defines nothing.
     pub environment: Option<Environment<'a>>,
-    /// The value that the path led to.
+    /// The value at the requested path.
     pub found: Option<Rc<Value>>,
 }
 
-/// Evaluates an environment. With a path, also looks for what that leads to.
+/// Evaluates an environment, and finds the value at `path` if there is one.
 pub fn evaluate<'a>(request: &'a Request<'a>, path: Option<&[Step]>) -> Evaluation<'a> {
     let mut session = Session {
         request,
@@ -124,35 +122,35 @@ pub fn evaluate<'a>(request: &'a Request<'a>, path: Option<&[Step]>) -> Evaluati
     }
 }
 
-/// What all environments of one evaluation share.
+/// The state that all environments of one evaluation share.
 pub(super) struct Session<'a> {
     pub(super) request: &'a Request<'a>,
-    /// The values of imports by their names; `None` while one is being evaluated.
+    /// The values of imports by name; `None` for one that is being evaluated.
     done: HashMap<String, Option<Rc<Value>>>,
     diagnostics: Vec<Diagnostic>,
     pub(super) calls: Vec<ProviderCall>,
     pub(super) budget: Budget,
 }
 
-/// What an evaluation may still use.
+/// What is left of an evaluation's limits.
 pub(super) struct Budget {
-    /// How deep it is now.
+    /// The current depth.
     depth: usize,
     steps: usize,
-    /// Bytes that functions and interpolations may still look at and make.
+    /// The bytes that functions and interpolations may still read and produce.
     pub(super) made: usize,
-    /// Steps of checks against schemas.
+    /// The steps of checks against schemas.
     pub(super) checks: Steps,
 }
 
 type Id = usize;
 
-/// An expression on its way to a value.
+/// An expression during its evaluation.
 struct Node<'a> {
     syntax: &'a Expr,
-    /// Its path, for the message that it needs itself.
+    /// Its path, for messages.
     path: String,
-    /// What it overrides.
+    /// The value that it overrides.
     base: Option<Rc<Value>>,
     parts: Parts<'a, Id>,
     state: State,
@@ -164,11 +162,11 @@ enum State {
     Done(Rc<Value>),
 }
 
-/// One environment on its way to its values.
+/// One environment during its evaluation.
 pub(super) struct Evaluator<'s, 'a> {
     pub(super) session: &'s mut Session<'a>,
     pub(super) source: &'a Source,
-    /// The name of the environment that was asked for; of the first of its imports if it has no name.
+    /// The name of the environment to evaluate; for an anonymous one, that of its first import.
     root: String,
     exprs: Vec<Node<'a>>,
     properties: BTreeMap<&'a str, Id>,
@@ -218,7 +216,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         Rc::new(Range::new(&self.source.name, span))
     }
 
-    /// The whole environment: an object of its values, over what it imports.
+    /// Evaluates the whole environment: an object of its values, merged over its imports.
     fn evaluate(&mut self) -> Rc<Value> {
         let definition = &self.source.definition;
         self.import_all(&definition.imports);
@@ -248,7 +246,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         self.bounded(value, Span::default())
     }
 
-    /// A value as it is, unless it is too much.
+    /// The value itself, or an unknown one if a limit is exceeded.
     pub(super) fn bounded(&mut self, value: Rc<Value>, span: Span) -> Rc<Value> {
         if self.session.budget.steps == 0 {
             self.wrong(span, "the environment takes too many steps to evaluate");
@@ -274,7 +272,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         self.imports = Rc::new(Value::new(Kind::Object(Rc::new(named)), &Rc::clone(&self.nowhere)));
     }
 
-    /// What another environment comes to.
+    /// The value of an imported environment.
     fn import(&mut self, name: &str, span: Span) -> Option<Rc<Value>> {
         if let Some(known) = self.session.done.get(name) {
             let known = known.clone();
@@ -320,7 +318,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         self.session.budget.steps = left;
         if self.session.budget.depth >= DEPTH_MAX {
             let what =
-                format!("this leads too deep: through more than {DEPTH_MAX} values, references and imports");
+                format!("this is nested too deep: the limit is {DEPTH_MAX} values, references and imports");
             self.wrong(span, what);
             return false;
         }
@@ -377,7 +375,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
             State::Done(value) => return Rc::clone(value),
             State::Running => {
                 let path = node.path.clone();
-                self.wrong(span, format!("{path} needs itself"));
+                self.wrong(span, format!("{path} depends on itself"));
                 return Rc::new(Value::unknown(&self.range(span)));
             }
             State::Declared => node.state = State::Running,
@@ -385,7 +383,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         let base = node.base.clone();
         let syntax = node.syntax;
         let value = if let Some(base) = base.as_ref().filter(|base| base.is_final) {
-            let words = "the value that is imported is final, and this has no effect";
+            let words = "this value has no effect, because the imported one is final";
             self.tell(Diagnostic::warning(&self.source.name, span, words));
             Rc::clone(base)
         } else if self.enter(span) {
@@ -444,7 +442,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
             let is_taken = self.takes(value.size()) && value.write_text(&mut text).is_ok();
             if !is_taken {
                 self.session.budget.made = 0;
-                self.wrong(syntax.span, "the text becomes too long");
+                self.wrong(syntax.span, "the text is too long");
                 return Value::unknown(from).secret_if(text.is_secret);
             }
         }
@@ -452,7 +450,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         self.made(syntax, value)
     }
 
-    /// A value with nothing hidden, which is a copy where anything is.
+    /// The value without hidden properties. That is a copy if it had any.
     fn reopened(&mut self, value: &Rc<Value>, span: Span) -> Rc<Value> {
         if !value.has_closed() {
             return Rc::clone(value);
@@ -460,27 +458,27 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         if self.takes(value.size()) {
             return value.reopened();
         }
-        self.wrong(span, "the values of the environment become too long");
+        self.wrong(span, "the values of the environment are too long");
         Rc::new(Value::unknown(&value.from))
     }
 
-    /// Whether so much may still be looked at and made. What was, is paid for.
+    /// Takes this size from the budget; false if not enough is left.
     pub(super) fn takes(&mut self, size: usize) -> bool {
         let left = self.session.budget.made.checked_sub(size);
         self.session.budget.made = left.unwrap_or(0);
         left.is_some()
     }
 
-    /// A value that was made.
+    /// A produced value, if the budget allows it.
     pub(super) fn made(&mut self, syntax: &Expr, value: Value) -> Value {
         if self.takes(value.size()) {
             return value;
         }
-        self.wrong(syntax.span, "the values of the environment become too long");
+        self.wrong(syntax.span, "the values of the environment are too long");
         Value::unknown(&value.from).secret_if(value.is_secret)
     }
 
-    /// What a reference leads to.
+    /// The value of a reference.
     fn reference(&mut self, syntax: &Expr, accessors: &'a [Accessor]) -> Rc<Value> {
         let first = accessors.first().map(|accessor| &accessor.step);
         let rest = accessors.get(1..).unwrap_or_default();
@@ -507,8 +505,8 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         }
     }
 
-    /// What a reference to a value of this environment leads to. Objects and lists on the way are not evaluated, so that what is
-    /// within them may refer to each other.
+    /// The value of a reference within this environment. Objects and lists on the way are not evaluated, so
+    /// that values within them may refer to each other.
     fn own_value(&mut self, syntax: &Expr, accessors: &'a [Accessor]) -> Rc<Value> {
         enum Next {
             Expr(Id),
@@ -564,7 +562,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         matches!(syntax, Some(ExprKind::Call(call)) if matches!(call.function, Function::Ciphertext(..)))
     }
 
-    /// What a reference leads to from a value on.
+    /// Follows the rest of a reference from a value.
     fn walk(&mut self, mut value: Rc<Value>, accessors: &[Accessor]) -> Rc<Value> {
         for accessor in accessors {
             if value.is_unknown {
@@ -600,7 +598,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         ids.into_iter().map(|id| self.expr(id)).collect()
     }
 
-    /// The expressions of the values, by their names.
+    /// The expressions of the values, by name.
     fn expressions(&self) -> BTreeMap<&'a str, Expression<'a>> {
         let expressions = self.properties.iter();
         expressions.filter_map(|(name, id)| Some((*name, self.expression(*id)?))).collect()
@@ -621,7 +619,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
     }
 }
 
-/// A value as what another one overrides.
+/// A value as an overridden expression.
 fn overridden(value: &Value) -> Rc<Over> {
     Rc::new(Over { from: Rc::clone(&value.from), over: value.over.clone() })
 }

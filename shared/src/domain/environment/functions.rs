@@ -1,4 +1,4 @@
-//! The functions that a definition may call: `fn::join`, `fn::open` and the others.
+//! The functions of definitions: `fn::join`, `fn::open` and the others.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use super::value::{Kind, Text, Value, read_json};
 use super::{Diagnostic, Range, Severity, yaml};
 use crate::domain::json_schema::{Checked, Schema};
 
-/// The longest text that is split, and the longest list that is concatenated.
+/// Pieces of a split text, or elements of a concatenated list, at most.
 const PIECES_MAX: usize = 1 << 17;
 
-const TOO_LONG: &str = "it becomes too long";
+const TOO_LONG: &str = "the result is too long";
 
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn call(&mut self, id: usize, syntax: &'a Expr, call: &'a Call, from: &Rc<Range>) -> Value {
@@ -29,11 +29,11 @@ impl<'a> Evaluator<'_, 'a> {
             _ => {}
         }
         let arguments = self.arguments(id);
-        // What it is made of is shared.
+        // The parts of its result are shared, so it costs nothing.
         let is_free = matches!(call.function, Function::Final(_) | Function::Validate { .. });
         let is_secret = arguments.iter().any(|argument| argument.has_secret());
         if !is_free && !self.takes(arguments.iter().map(|argument| argument.size()).sum()) {
-            self.wrong(syntax.span, "the values of the environment become too long");
+            self.wrong(syntax.span, "the values of the environment are too long");
             return Value::unknown(from).secret_if(is_secret);
         }
         let computed = match arguments.as_slice() {
@@ -52,7 +52,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// `None` where an argument is not known.
+    /// Calls a function of one argument. `None` if the argument is unknown.
     fn call_with_one(
         &mut self,
         syntax: &Expr,
@@ -155,7 +155,7 @@ impl<'a> Evaluator<'_, 'a> {
             }
             Function::Split(..) => {
                 let (Some(delimiter), Some(whole)) = (delimiter, self.text(second)) else { return Ok(None) };
-                // A piece takes many times as much as its text.
+                // A piece takes many times the memory of its text.
                 if whole.len() > PIECES_MAX {
                     return Err(TOO_LONG.to_owned());
                 }
@@ -168,7 +168,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// An argument that has to be a text. If it is something else, the place that it comes from is blamed.
+    /// An argument that must be a text. Another value is reported at the place that it comes from.
     fn text(&mut self, value: &Value) -> Option<Rc<[u8]>> {
         match &value.kind {
             _ if value.is_unknown => None,
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// The same for a list.
+    /// An argument that must be a list, in the same way.
     fn items(&mut self, value: &Value) -> Rc<[Rc<Value>]> {
         match &value.kind {
             Kind::Array(items) => Rc::clone(items),
@@ -202,7 +202,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// How a value breaks its schema.
+    /// Why a value does not match its schema.
     fn misfit(&mut self, schema: &Schema, value: &Value) -> Option<String> {
         let Ok(json) = serde_json::from_str::<Json>(&value.json()) else {
             return Some("it is nested too deep to be validated".to_owned());
@@ -214,7 +214,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// A secret that was sealed.
+    /// The value of a sealed secret.
     fn opened(&mut self, syntax: &Expr, ciphertext: &str, from: &Rc<Range>) -> Value {
         match self.source.secrets.get(ciphertext) {
             Some(Ok(text)) => Value::string(text, from).secret_if(true),
@@ -226,7 +226,8 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// The outputs of a provider: all of them are there, or it has to be called first.
+    /// The outputs of a provider. If one of the inputs is unknown, or the provider was not called yet, they
+    /// are unknown.
     fn open(
         &mut self,
         syntax: &Expr,
@@ -272,17 +273,18 @@ impl<'a> Evaluator<'_, 'a> {
     }
 }
 
-/// The only provider that this server has: the outputs of its own stacks.
+/// The only provider of this server: outputs of its own stacks.
 pub const STACKS_PROVIDER: &str = "pulumi-stacks";
 
-/// The message that a provider is missing.
+/// The message for an unknown provider.
 pub fn no_provider(provider: &str) -> String {
     format!(
-        "this server has no provider {provider:?}; it has {STACKS_PROVIDER:?} alone, for outputs of stacks"
+        "this server has no provider {provider:?}; its only provider is {STACKS_PROVIDER:?}, for outputs of stacks"
     )
 }
 
-/// The schema of `fn::validate`. Its form is that of Pulumi ESC, which knows fewer keywords than JSON Schema, and no lists of types.
+/// The schema of `fn::validate`, in the form of Pulumi ESC: with fewer keywords than JSON Schema, and one
+/// type instead of a list of types.
 fn read_schema(schema: &Value) -> Result<Schema, String> {
     let json: Json = serde_json::from_str(&schema.json())
         .map_err(|_| "the schema is nested too deep to be read".to_owned())?;
@@ -292,13 +294,13 @@ fn read_schema(schema: &Value) -> Result<Schema, String> {
     Schema::read(&json).map_err(|error| error.to_string())
 }
 
-/// What is wrong with the form of a schema.
+/// Why the form of a schema is invalid.
 fn malformed(schema: &Json) -> Option<String> {
     const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "null"];
     let members = match schema {
         Json::Object(members) => members,
         Json::Bool(_) => return None,
-        _ => return Some("a schema is an object, or true or false".to_owned()),
+        _ => return Some("a schema must be an object, true or false".to_owned()),
     };
     let is_texts = |value: &Json| value.as_array().is_some_and(|items| items.iter().all(Json::is_string));
     for (keyword, value) in members {
@@ -313,7 +315,7 @@ fn malformed(schema: &Json) -> Option<String> {
         }
         let needed = match keyword.as_str() {
             "type" if value.as_str().is_none_or(|name| !TYPES.contains(&name)) => {
-                return Some(format!("the type of a schema is one of {}", TYPES.join(", ")));
+                return Some(format!("the type of a schema must be one of {}", TYPES.join(", ")));
             }
             "anyOf" | "oneOf" | "prefixItems" | "enum" | "examples" if !value.is_array() => "a list",
             "$defs" | "properties" if !value.is_object() => "an object",
@@ -333,12 +335,12 @@ fn malformed(schema: &Json) -> Option<String> {
             }
             _ => continue,
         };
-        return Some(format!("{keyword:?} in a schema takes {needed}"));
+        return Some(format!("{keyword:?} in a schema must be {needed}"));
     }
     None
 }
 
-/// A text cut at each delimiter: between its characters where that is empty.
+/// Splits a text at each delimiter, or into its characters if the delimiter is empty.
 fn split<'t>(text: &'t [u8], delimiter: &[u8]) -> Vec<&'t [u8]> {
     let mut pieces = Vec::new();
     if delimiter.is_empty() {

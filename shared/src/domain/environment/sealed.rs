@@ -1,5 +1,5 @@
-//! Secrets in the text of a definition: `fn::secret: text` becomes `fn::secret: {ciphertext: …}` before it is stored. Nothing
-//! else of the text changes: comments, order and layout stay.
+//! Secrets in the text of a definition: `fn::secret: text` becomes `fn::secret: {ciphertext: …}` before it is
+//! stored. The rest of the text, including comments, order and layout, stays the same.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::Span;
 use super::definition::{Sealed, sealed};
 use super::yaml::{self, Key, Kind, Node, Style};
 
-/// The function whose argument is a secret.
+/// The function for secrets.
 const SECRET: &str = "fn::secret";
 
 /// A secret in a text.
@@ -15,27 +15,26 @@ const SECRET: &str = "fn::secret";
 pub struct Secret {
     /// The text of the secret, or its ciphertext.
     pub text: String,
-    /// Whether it is a ciphertext.
     pub is_sealed: bool,
-    /// Where that stands.
+    /// The place of that text.
     pub span: Span,
-    /// The bytes that its argument stands in, from the end of `fn::secret` on if that is followed by its colon.
+    /// The bytes to replace: the argument, and also its colon if that follows `fn::secret` directly.
     place: Range<usize>,
     form: Form,
 }
 
-/// What a ciphertext is written as in the place of what was there.
+/// How a ciphertext is written in place of the argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// On a line of its own, below a key in this column, from 0.
+    /// On its own line, below a key in this column, from 0.
     Below(usize),
-    /// Behind the key and its colon.
+    /// After the key and a colon.
     Behind,
-    /// Alone: the colon is elsewhere.
+    /// Without a colon, which is elsewhere.
     Alone,
 }
 
-/// The secrets in a text, in their order; none in a text that cannot be read.
+/// The secrets in a text, in order; none if the text cannot be parsed.
 pub fn secrets(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     if let Ok(Some(root)) = yaml::parse(text) {
@@ -69,23 +68,25 @@ fn secret(text: &str, key: &Key, argument: &Node, in_flow: bool) -> Option<Secre
     let start = key.span.end.byte;
     let mut end = argument.span.end.byte;
     if argument.style == Style::Block {
-        // It ends where the next thing begins: what stands before that on its line is not of it.
+        // The span of a block ends at the next token. What precedes that token on its line is not a part of
+        // the block.
         let whole = text.get(..end)?;
         end = whole.trim_end_matches([' ', '\t', '\r', '\n']).len().max(start);
     }
-    // With `? key` the colon is on a line of its own, and there may be a comment before it.
+    // After `? key` the colon is on its own line, possibly after a comment.
     let is_followed = text.get(start..)?.trim_start_matches([' ', '\t']).starts_with(':');
     let (place, form) = match (is_followed, in_flow, argument.style) {
         (true, false, _) => (start..end, Form::Below(key.span.begin.column - 1)),
         (true, true, _) => (start..end, Form::Behind),
-        // Its `|` is not within its span. Whoever seals looks for what was left out, and refuses it.
+        // Its `|` is not within its span. The caller that seals finds the remaining plain text and refuses
+        // it.
         (false, _, Style::Block) => return None,
         (false, ..) => (argument.span.begin.byte..end, Form::Alone),
     };
     Some(Secret { text: content.to_owned(), is_sealed, span: argument.span, place, form })
 }
 
-/// Whether a text that can be read holds a secret that is not sealed, however that is written.
+/// Whether a valid text has an unsealed secret in any form.
 pub fn holds_plaintext(text: &str) -> bool {
     fn within(node: &Node) -> bool {
         match &node.kind {
@@ -99,7 +100,7 @@ pub fn holds_plaintext(text: &str) -> bool {
     matches!(yaml::parse(text), Ok(Some(root)) if within(&root))
 }
 
-/// Whether two texts are the same but for their secrets.
+/// Whether two texts differ only in their secrets.
 pub fn is_same(text: &str, other: &str) -> bool {
     fn same(one: &Node, other: &Node) -> bool {
         match (&one.kind, &other.kind) {
@@ -124,7 +125,7 @@ pub fn is_same(text: &str, other: &str) -> bool {
     }
 }
 
-/// The text with these secrets, which were found in it, replaced by ciphertexts or by plain texts.
+/// The text with these secrets replaced. They must come from [`secrets`] of the same text.
 pub fn replace(text: &str, secrets: &[(Secret, Replacement)]) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut at = 0;
@@ -146,7 +147,7 @@ pub fn replace(text: &str, secrets: &[(Secret, Replacement)]) -> String {
         replaced.push_str(before);
         replaced.push_str(&inner);
         at = secret.place.end;
-        // A comment may begin right behind a quote, but not behind what stands there now.
+        // A comment may start right after a quote, but not after every replacement.
         if text.get(at..).is_some_and(|rest| rest.starts_with('#')) {
             replaced.push(' ');
         }
@@ -155,16 +156,16 @@ pub fn replace(text: &str, secrets: &[(Secret, Replacement)]) -> String {
     replaced
 }
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replacement {
     /// A ciphertext, in base64.
     Ciphertext(String),
-    /// The secret itself.
+    /// The plain text.
     Plaintext(String),
 }
 
-/// A text as a scalar that stands for exactly that text.
+/// A text as a YAML scalar for exactly this text.
 pub fn quoted(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text
@@ -183,7 +184,7 @@ pub fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            // What YAML takes for a line's end, or does not take at all.
+            // Characters that YAML reads as line ends, or does not allow.
             '\0'..='\u{1f}'
             | '\u{7f}'..='\u{a0}'
             | '\u{2028}'
@@ -234,7 +235,7 @@ mod tests {
         replace(text, &opened)
     }
 
-    /// The tree without where it stands.
+    /// The tree without positions.
     fn tree(text: &str) -> String {
         fn show(node: &Node) -> String {
             match &node.kind {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_behind_a_quoted_secret_stays() {
+    fn a_comment_after_a_quoted_secret_stays() {
         for (secret, sealed) in [
             ("'x' # why", "\n    ciphertext: sealed-78 # why"),
             ("\"x\"#why", "\n    ciphertext: sealed-78 #why"),
@@ -280,10 +281,10 @@ mod tests {
         );
         assert_eq!(secrets(&sealed).len(), secrets(TEXT).len());
         assert!(secrets(&sealed).iter().all(|secret| secret.is_sealed));
-        assert_eq!(seal(&sealed), sealed, "what is sealed stays as it is");
+        assert_eq!(seal(&sealed), sealed, "a sealed secret does not change");
         assert!(holds_plaintext(TEXT) && !holds_plaintext(&sealed));
         let strange = "values:\n  a:\n    ? fn::secret # so: it is\n    : |\n      x\n";
-        assert!(holds_plaintext(&seal(strange)), "what cannot be sealed is not overlooked");
+        assert!(holds_plaintext(&seal(strange)), "a secret that cannot be sealed is found");
     }
 
     #[test]

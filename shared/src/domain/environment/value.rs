@@ -1,4 +1,4 @@
-//! Values that an environment has.
+//! Values of environments.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -13,59 +13,55 @@ use super::Range;
 use super::access::Step;
 use super::emitter;
 
-/// A value. It never changes; where it overrides another one, that one is its base.
+/// A value. It is immutable. The value that it overrides is its base.
 #[derive(Debug)]
 pub struct Value {
-    /// What it is. Of an object, the properties that its base has are not here: see [`Value::property`].
+    /// The value itself. An object has only its own properties here, not those of its base: see
+    /// [`Value::property`].
     pub kind: Kind,
-    /// Whether it is not known: it was not evaluated, or could not be.
+    /// Whether the value is unknown: it was not evaluated, or could not be.
     pub is_unknown: bool,
-    /// Whether it is to be kept secret.
+    /// Whether the value is secret.
     pub is_secret: bool,
-    /// Whether nothing may override it.
+    /// Whether the value cannot be overridden.
     pub is_final: bool,
     /// The expression that it comes from.
     pub from: Rc<Range>,
-    /// What it overrides.
+    /// The value that it overrides.
     pub base: Option<Rc<Self>>,
-    /// How many values it overrides, one below the other.
+    /// The length of the chain of values that it overrides.
     overrides: usize,
-    /// What its expression overrides in its own environment, whatever this was merged with later.
+    /// The expression that its own expression overrides in its own environment, before any later merge.
     pub over: Option<Rc<Over>>,
-    /// The names of its properties, where those of what it overrides are not among them.
+    /// The names of its properties, if it hides those of its base.
     closed: Option<Rc<BTreeSet<Rc<str>>>>,
     totals: OnceCell<Totals>,
 }
 
-/// What an expression overrides: an expression of another environment, which may override a third.
+/// An overridden expression of another environment, which may override a third.
 #[derive(Debug)]
 pub struct Over {
-    /// Where it stands.
+    /// The place of the expression.
     pub from: Rc<Range>,
-    /// What that overrides in its turn.
+    /// The expression that it overrides itself.
     pub over: Option<Rc<Self>>,
 }
 
-/// What a value is.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// Nothing.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// A number, as JSON writes it.
+    /// A number, as written in JSON.
     Number(Rc<str>),
-    /// A text: of bytes, since base64 may stand for any. Where one that is not UTF-8 is written as JSON, each byte that does not fit is
-    /// written as U+FFFD.
+    /// A text, in bytes, because base64 can encode any bytes. In JSON, each byte that is not valid UTF-8
+    /// becomes U+FFFD.
     String(Rc<[u8]>),
-    /// A sequence.
     Array(Rc<[Rc<Value>]>),
-    /// An object.
     Object(Rc<BTreeMap<Rc<str>, Rc<Value>>>),
 }
 
 impl Kind {
-    /// The kind, as a schema names it.
+    /// The name of the type in schemas.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -78,38 +74,39 @@ impl Kind {
     }
 }
 
-/// What is true of a value and all that is in it.
+/// Properties of a value that include everything in it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     has_unknown: bool,
     has_secret: bool,
     has_closed: bool,
-    /// Values, and bytes of texts, that are written when it is: shared ones as often as they are.
+    /// The size of the written value: of its values and the bytes of its texts. A shared value counts each
+    /// time.
     size: usize,
-    /// How deep values lie in it.
+    /// The depth of nesting.
     depth: usize,
-    /// How long it is to tell what it overrides, and what that does.
+    /// The size of the written chain of overridden values.
     bases: usize,
 }
 
-/// A value is counted as so many bytes, beside its text.
+/// The size of a value without its text, in bytes, as an estimate.
 const VALUE_SIZE: usize = 64;
 
-/// What a value may come to when it is written, as it is counted here.
+/// The largest size of a written value, in bytes, by this estimate.
 const VALUE_BYTES_MAX: usize = 8 << 20;
 
-/// The longest JSON text that is read: what it becomes takes many times as much.
+/// The longest JSON text that is parsed, in bytes. The values need many times as much memory.
 const JSON_BYTES_MAX: usize = 1 << 20;
 
-/// How deep values may lie in each other.
+/// The deepest nesting of values.
 const DEPTH_MAX: usize = 100;
 
-/// How many values one may override, one below the other: they are walked by recursion. Imports that import the same twice each can
-/// come to 2^50.
+/// The longest chain of overridden values, which recursion walks. If each import imports the same environment
+/// twice, a chain can have 2^50 values.
 const OVERRIDES_MAX: usize = 250;
 
 impl Value {
-    /// A value that comes from there.
+    /// A value from this expression.
     pub fn new(kind: Kind, from: &Rc<Range>) -> Self {
         Self {
             kind,
@@ -125,35 +122,33 @@ impl Value {
         }
     }
 
-    /// A text.
     pub fn string(text: impl AsRef<[u8]>, from: &Rc<Range>) -> Self {
         Self::new(Kind::String(text.as_ref().into()), from)
     }
 
-    /// A text that was made of values.
+    /// A text that was built from values, which is secret or unknown if one of them is.
     pub fn text(text: Text, from: &Rc<Range>) -> Self {
         let value = if text.is_unknown { Self::unknown(from) } else { Self::string(text.bytes, from) };
         value.secret_if(text.is_secret)
     }
 
-    /// A value that is not known.
     pub fn unknown(from: &Rc<Range>) -> Self {
         Self { is_unknown: true, ..Self::new(Kind::Null, from) }
     }
 
-    /// This as a secret, if it is to be one.
+    /// Marks it as secret, if `is_secret` is true.
     #[must_use]
     pub fn secret_if(self, is_secret: bool) -> Self {
         Self { is_secret: self.is_secret || is_secret, totals: OnceCell::new(), ..self }
     }
 
-    /// This as a value that nothing may override.
+    /// Marks it as final.
     #[must_use]
     pub fn into_final(self) -> Self {
         Self { is_final: true, ..self }
     }
 
-    /// The same value, found there.
+    /// The same value with another origin.
     pub fn found_at(&self, from: &Rc<Range>) -> Self {
         Self {
             kind: self.kind.clone(),
@@ -165,13 +160,13 @@ impl Value {
             overrides: self.overrides,
             over: self.over.clone(),
             closed: None,
-            // A copy has all properties, and with them what is true of them.
+            // A copy of a closed value shows all properties, so its totals differ.
             totals: if self.closed.is_none() { self.totals.clone() } else { OnceCell::new() },
         }
     }
 
-    /// The same value as what a function makes of it: without what it overrides, also when it is merged later, and as a whole not known
-    /// or a secret where a part of it is.
+    /// The same value as the result of a function: without a base, also after a later merge, and unknown or
+    /// secret if any part of it is.
     #[must_use]
     pub fn whole_at(&self, from: &Rc<Range>) -> Self {
         if self.has_unknown() {
@@ -182,7 +177,7 @@ impl Value {
         Self { closed: (!keys.is_empty()).then(|| Rc::new(keys)), ..value }
     }
 
-    /// The same value, with the properties that it has now.
+    /// The same value, with only the properties that it has now, also after a later merge.
     fn closed(self: &Rc<Self>) -> Rc<Self> {
         let keys = self.keys();
         if self.closed.is_some() || keys.is_empty() {
@@ -191,12 +186,12 @@ impl Value {
         Rc::new(Self { closed: Some(Rc::new(keys)), ..self.found_at(&self.from) })
     }
 
-    /// Whether it or anything in it hides properties that it overrides.
+    /// Whether it, or a value in it, hides properties of its base.
     pub fn has_closed(&self) -> bool {
         self.totals().has_closed
     }
 
-    /// The same value with nothing hidden: what is taken from elsewhere has all properties again.
+    /// The same value without hidden properties, as for a value from another expression.
     pub fn reopened(self: &Rc<Self>) -> Rc<Self> {
         if !self.has_closed() {
             return Rc::clone(self);
@@ -217,19 +212,18 @@ impl Value {
         })
     }
 
-    /// Whether it is an object, or may be one.
+    /// Whether it is an object, or unknown and so may be one.
     pub fn may_be_object(&self) -> bool {
         self.is_unknown || matches!(self.kind, Kind::Object(_))
     }
 
-    /// The names of its properties.
     pub fn keys(&self) -> BTreeSet<Rc<str>> {
         if let Some(closed) = &self.closed {
             return BTreeSet::clone(closed);
         }
         let mut keys = BTreeSet::new();
         let mut next = Some(self);
-        // A base that is no object is replaced as a whole, and so is what that overrides.
+        // A base that is not an object is replaced as a whole, and hides its own base.
         while let Some(Self { kind: Kind::Object(own), base, closed, .. }) = next {
             if let Some(closed) = closed {
                 keys.extend(closed.iter().cloned());
@@ -241,7 +235,7 @@ impl Value {
         keys
     }
 
-    /// A property: its own, or that of what it overrides, as JSON Merge Patch (RFC 7396) has it.
+    /// A property: its own, or that of its base, as in JSON Merge Patch (RFC 7396).
     pub fn property(&self, key: &str) -> Option<Rc<Self>> {
         if self.is_unknown {
             return Some(Rc::new(Self::unknown(&self.from)));
@@ -253,7 +247,7 @@ impl Value {
         }
     }
 
-    /// What a path leads to.
+    /// The value at a path.
     pub fn at(self: &Rc<Self>, path: &[Step]) -> Option<Rc<Self>> {
         path.iter().try_fold(Rc::clone(self), |value, step| match (step, &value.kind) {
             (Step::Index(index), Kind::Array(items)) => items.get(*index).cloned(),
@@ -262,23 +256,25 @@ impl Value {
         })
     }
 
-    /// Whether anything in it is not known.
+    /// Whether any value in it is unknown.
     pub fn has_unknown(&self) -> bool {
         self.totals().has_unknown
     }
 
-    /// Whether anything in it is a secret.
+    /// Whether any value in it is secret.
     pub fn has_secret(&self) -> bool {
         self.totals().has_secret
     }
 
-    /// Whether it is short and shallow enough to be kept and written. What it is made of has to have been asked before.
+    /// Whether it is short and shallow enough to be kept and written. The caller has asked the same of its
+    /// parts before.
     pub fn is_bounded(&self) -> bool {
         let totals = self.totals();
         totals.size <= VALUE_BYTES_MAX && totals.depth <= DEPTH_MAX
     }
 
-    /// How long it is when it is written, as it is counted here. Telling is quick, whatever it comes to.
+    /// The size of the written value, by the estimate of this file. This takes constant time after the first
+    /// call.
     pub fn size(&self) -> usize {
         self.totals().size
     }
@@ -313,7 +309,7 @@ impl Value {
                 Kind::Number(text) => totals.size += text.len(),
                 Kind::Null | Kind::Bool(_) => {}
             }
-            // Each is told where the value is.
+            // Each value is written with its base.
             totals.bases = self.base.as_ref().map_or(0, |base| {
                 let text = match &base.kind {
                     Kind::String(text) => text.len(),
@@ -328,7 +324,7 @@ impl Value {
         })
     }
 
-    /// Adds it to a text, as an interpolation has it. Of an object that is what it has of its own, without what it overrides.
+    /// Appends it to a text, as in an interpolation. An object is written without the properties of its base.
     ///
     /// # Errors
     /// [`TooLong`].
@@ -370,11 +366,11 @@ impl Value {
                 }
             }
         }
-        // Each level quotes the quotes of the one within it.
+        // Each level escapes the quotes of the one within it, so a text may double with each level.
         if text.bytes.len() > VALUE_BYTES_MAX { Err(TooLong) } else { Ok(()) }
     }
 
-    /// It as plain JSON text.
+    /// The value as plain JSON text.
     pub fn json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
@@ -402,31 +398,30 @@ impl Value {
         }
     }
 
-    /// It as plain YAML text, as yaml.v3 writes it.
+    /// The value as plain YAML text, in the format of yaml.v3.
     ///
     /// # Errors
-    /// That it is too long.
+    /// If the text is too long.
     pub fn yaml(&self) -> Result<String, String> {
         emitter::yaml(self)
     }
 }
 
-/// A text on its way, made of values.
+/// A text under construction.
 #[derive(Debug, Default)]
 pub struct Text {
-    /// It.
     pub bytes: Vec<u8>,
-    /// Whether a secret is in it.
+    /// Whether it includes a secret.
     pub is_secret: bool,
-    /// Whether something in it is not known.
+    /// Whether it includes an unknown value.
     pub is_unknown: bool,
 }
 
-/// A text becomes longer than is kept.
+/// A text is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong;
 
-/// A text in quotes, as Go writes JSON: also what HTML or JavaScript could take for a part of itself is escaped.
+/// A quoted text in Go's JSON format, which also escapes characters with a meaning in HTML or JavaScript.
 fn json_string(text: impl AsRef<[u8]>) -> String {
     let text = text.as_ref();
     let mut out = String::with_capacity(text.len() + 2);
@@ -455,7 +450,7 @@ fn json_string(text: impl AsRef<[u8]>) -> String {
     out
 }
 
-/// A text in quotes, as Go writes it in its own source (`strconv.Quote`).
+/// A quoted text in Go's source format (`strconv.Quote`).
 fn go_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {
@@ -484,17 +479,17 @@ fn go_quoted(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Whether a character is shown as something: a letter, a mark, a number, punctuation, a symbol or a blank.
+/// Whether a character is printable: a letter, mark, number, punctuation, symbol or blank.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return c == ' ' || c.is_ascii_graphic();
     }
-    // The library escapes a mark only where nothing is before it.
+    // The library escapes a mark only at the start of a text.
     let text = String::from_iter(['x', c]);
     !text.escape_debug().any(|c| c == '\\')
 }
 
-/// A list, whatever is in it.
+/// Writes a list with this function for its items.
 fn list<T>(
     out: &mut String,
     open: char,
@@ -512,10 +507,10 @@ fn list<T>(
     out.push(close);
 }
 
-/// The value that a JSON text stands for. Numbers stay as they are written.
+/// Parses JSON text into a value. Numbers keep their digits.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// Why the text is invalid.
 pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value, String> {
     fn read(raw: &RawValue, is_secret: bool, from: &Rc<Range>, depth: usize) -> Result<Value, String> {
         let text = raw.get();
@@ -548,7 +543,7 @@ pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value,
         Ok(Value::new(kind, from).secret_if(is_secret))
     }
     if text.len() > JSON_BYTES_MAX {
-        return Err(format!("it is longer than {JSON_BYTES_MAX} bytes, too long to be read"));
+        return Err(format!("it is too long: the limit is {JSON_BYTES_MAX} bytes"));
     }
     let text = whole_characters(text);
     let mut values = serde_json::Deserializer::from_str(first_number_cut(&text));
@@ -556,7 +551,8 @@ pub fn read_json(text: &str, is_secret: bool, from: &Rc<Range>) -> Result<Value,
     read(raw, is_secret, from, 0)
 }
 
-/// A JSON text without the digits behind a zero that it begins with: what follows the first value counts for nothing, as in Go.
+/// A JSON text without the digits after a leading zero: like Go, this ignores everything after the first
+/// value.
 fn first_number_cut(text: &str) -> &str {
     let number = text.trim_start_matches([' ', '\t', '\r', '\n']);
     let digits = number.strip_prefix('-').unwrap_or(number);
@@ -568,7 +564,7 @@ fn first_number_cut(text: &str) -> &str {
     }
 }
 
-/// A JSON text in which each half of a character that has no other half is U+FFFD, as Go reads it.
+/// A JSON text in which each unpaired half of a surrogate pair is U+FFFD, as in Go.
 fn whole_characters(text: &str) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);
@@ -583,7 +579,7 @@ fn whole_characters(text: &str) -> Cow<'_, str> {
         let (part, length) = match (c, unit(at), unit(at + 6)) {
             ('\\', Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (text.get(at..at + 12), 12),
             ('\\', Some(0xd800..=0xdfff), _) => (Some("\\ufffd"), 6),
-            // What is escaped begins no escape.
+            // An escaped backslash does not start another escape.
             ('\\', _, _) => (text.get(at..at + 2), 2),
             _ => (text.get(at..at + c.len_utf8()), c.len_utf8()),
         };
@@ -593,8 +589,8 @@ fn whole_characters(text: &str) -> Cow<'_, str> {
     Cow::Owned(whole)
 }
 
-/// This value over that one, as JSON Merge Patch has it; `steps` counts down, and nothing is merged any more when it is zero. It is zero
-/// too when a value would override too many others.
+/// Merges a value over its base, as in JSON Merge Patch. Each merge takes one of `steps`; without steps left,
+/// nothing is merged. A chain of overridden values that becomes too long sets `steps` to zero.
 pub fn merge(value: &Rc<Value>, base: Option<&Rc<Value>>, steps: &mut usize) -> Rc<Value> {
     let Some(base) = base else { return Rc::clone(value) };
     if Rc::ptr_eq(value, base) {

@@ -1,8 +1,9 @@
-//! YAML as a tree that knows where each part of it stands.
+//! YAML as a tree with positions.
 //!
-//! Scalars are read as the client reads them, with yaml.v3: the words of YAML 1.2 for `null` and booleans, and numbers in any
-//! way that Go writes them in. Aliases are refused, as there. What yaml.v3 cannot read, or reads as another text, is refused too:
-//! the client edits what it gets, and has to find what it wrote.
+//! Scalars have the same meaning as in the client, which uses yaml.v3: `null` and booleans as in YAML 1.2,
+//! and numbers in all of Go's notations. Aliases are refused, as in the client. Text that yaml.v3 cannot
+//! read, or reads differently, is refused too: the client edits the stored text and has to find what it
+//! wrote.
 
 mod characters;
 
@@ -11,29 +12,26 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, Tag};
 
 use super::{DEFINITION_BYTES_MAX, Position, Span};
 
-/// How deep nodes may lie in each other.
+/// The deepest nesting of nodes.
 const DEPTH_MAX: usize = 64;
 
-/// Nodes in one text.
+/// Nodes in one text, at most.
 const NODES_MAX: usize = 50_000;
 
-/// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it stands: a block scalar from its indicator on.
+    /// The place of the node. A block scalar starts at its indicator.
     pub span: Span,
-    /// What it is.
     pub kind: Kind,
-    /// How it is written.
     pub style: Style,
 }
 
-/// How a node is written.
+/// The style of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// On lines of its own, or without quotes.
+    /// On its own lines, or unquoted.
     Plain,
-    /// In quotes.
+    /// Quoted.
     Quoted,
     /// Below a `|` or a `>`.
     Block,
@@ -41,25 +39,21 @@ pub enum Style {
     Flow,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
-    /// Nothing.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// A number, as JSON writes it.
+    /// A number, as written in JSON.
     Number(String),
-    /// A text.
     String(String),
-    /// A sequence.
     Array(Vec<Node>),
-    /// A mapping, in its order. A key may stand there twice.
+    /// A mapping, in order. A key may occur twice.
     Object(Vec<(Key, Node)>),
 }
 
 impl Kind {
-    /// The kind in words.
+    /// The type as text, for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -75,38 +69,34 @@ impl Kind {
 /// A key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// The text.
     pub text: String,
-    /// Where it stands.
     pub span: Span,
-    /// How it is written.
     pub style: Style,
 }
 
-/// Why a text is none that can be read, and where.
+/// Why a text cannot be parsed, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Where.
     pub span: Span,
-    /// Why.
     pub why: String,
 }
 
-/// Reads a text; `None` for one that holds nothing.
+/// Parses a text; `None` for an empty one.
 ///
 /// # Errors
-/// The first thing that cannot be read.
+/// The first error.
 pub fn parse(text: &str) -> Result<Option<Node>, Unreadable> {
     read(text).map_err(|mut faults| faults.swap_remove(0))
 }
 
-/// Reads a text; `None` for one that holds nothing.
+/// Parses a text; `None` for an empty one.
 ///
 /// # Errors
-/// What cannot be read: at least one thing.
+/// All errors, at least one.
 pub fn read(text: &str) -> Result<Option<Node>, Vec<Unreadable>> {
     if text.len() > DEFINITION_BYTES_MAX {
-        let why = format!("the text has {} bytes, and {DEFINITION_BYTES_MAX} are the most", text.len());
+        let why =
+            format!("the text has {} bytes, and at most {DEFINITION_BYTES_MAX} are allowed", text.len());
         return Err(vec![Unreadable { span: Span::default(), why }]);
     }
     if let Some(foreign) = foreign_character(text) {
@@ -130,7 +120,7 @@ pub fn read(text: &str) -> Result<Option<Node>, Vec<Unreadable>> {
     }
 }
 
-/// The first character that yaml.v3 refuses, or takes for the end of a line.
+/// The first character that yaml.v3 refuses or reads as the end of a line.
 fn foreign_character(text: &str) -> Option<Unreadable> {
     let (mut line, mut column) = (1, 1);
     for (byte, c) in text.char_indices() {
@@ -150,7 +140,7 @@ fn foreign_character(text: &str) -> Option<Unreadable> {
         if let Some(why) = why {
             let at = Position { line, column, byte };
             let why = format!(
-                "the character U+{:04X} cannot stand here as it is, since {why}: write it as \\u{0:04x} in double quotes",
+                "the character U+{:04X} must be escaped, since {why}: write it as \\u{0:04x} in double quotes",
                 u32::from(c)
             );
             return Some(Unreadable { span: Span { begin: at, end: at }, why });
@@ -163,21 +153,21 @@ fn foreign_character(text: &str) -> Option<Unreadable> {
 struct Reader<'a> {
     text: &'a str,
     events: Parser<'a, Characters<'a>>,
-    /// The byte at which each character begins, and the end; empty where each is a byte.
+    /// The byte at which each character starts, and the end of the text; empty if the text is ASCII.
     bytes: Vec<usize>,
     nodes: usize,
     depth: usize,
-    /// How many brackets and braces are open.
+    /// The number of open brackets and braces.
     flows: usize,
     /// The byte at which the last token ends.
     behind: usize,
-    /// Where that is a text without quotes or below a `|`: how far in the tabs are, in columns from 0, that it takes in the blank lines
-    /// below it.
+    /// If the last token is an unquoted text or a block scalar: the column, from 0, from which tabs in the
+    /// blank lines below it belong to it.
     least: Option<usize>,
-    /// The column of the innermost collection on lines of its own; 0 without one.
+    /// The column of the innermost collection outside of brackets; 0 without one.
     column: usize,
     is_tab_told: bool,
-    /// What is wrong with single nodes. The text is read to its end all the same, so that all of it is told at once.
+    /// Errors of single nodes. The text is read to its end anyway, so that all errors are reported together.
     faults: Vec<Unreadable>,
 }
 
@@ -212,13 +202,14 @@ impl<'a> Reader<'a> {
         Span { begin: self.position(marks.start), end: self.position(marks.end) }
     }
 
-    /// Whether a block scalar ends in the middle of a line, since the text does. The parser reads it as if there were the end of the line.
+    /// Whether a block scalar ends in the middle of the text's last line. The parser adds the missing line
+    /// end.
     fn is_cut_off(&self, span: Span) -> bool {
         let last_line = self.text.rsplit(['\n', '\r']).next().unwrap_or_default();
         span.end.byte >= self.text.len() && !last_line.trim_matches([' ', '\t']).is_empty()
     }
 
-    /// Refuses a tab between the last token and the next where clients take none.
+    /// Refuses a tab between the last token and the next one where clients do not accept it.
     fn refuse_tab_before(&mut self, next: usize) {
         if self.flows > 0 {
             return;
@@ -229,7 +220,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses a tab. The first is enough: where there is one, there may be one on each line.
+    /// Refuses a tab. Only the first is reported, because the others are probably on every line.
     fn refuse_tab(&mut self, byte: usize) {
         if std::mem::replace(&mut self.is_tab_told, true) {
             return;
@@ -241,12 +232,12 @@ impl<'a> Reader<'a> {
         self.faults.push(Unreadable { span: Span { begin: at, end: at }, why });
     }
 
-    /// A token ends here, and the next begins behind it.
+    /// Notes the end of a token.
     fn pass(&mut self, end: usize, least: Option<usize>) {
         (self.behind, self.least) = (end, least);
     }
 
-    /// A scalar with a text ends here.
+    /// Notes the end of a scalar with a text.
     fn pass_scalar(&mut self, span: Span, style: Style) {
         let Span { begin, end } = span;
         match style {
@@ -259,7 +250,7 @@ impl<'a> Reader<'a> {
                 self.pass(end.byte, Some(self.column));
             }
             Style::Block => {
-                // Its blank lines at the end are within it.
+                // The blank lines at its end are within its span.
                 let whole = self.text.get(..end.byte).unwrap_or_default();
                 let content = whole.trim_end_matches([' ', '\t', '\r', '\n']).len().max(self.behind);
                 self.pass(content, (begin.byte <= content).then_some(begin.column - 1));
@@ -268,7 +259,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The `|` or `>` of a block scalar: on the last line before its text that is not empty, with nothing but hints and a comment behind it.
+    /// The `|` or `>` of a block scalar: on the last line before its text that is not empty, followed only by
+    /// hints and a comment.
     fn indicator_before(&self, content: Position) -> Position {
         let before =
             self.text.get(..content.byte).unwrap_or_default().trim_end_matches([' ', '\t', '\r', '\n']);
@@ -289,7 +281,7 @@ impl<'a> Reader<'a> {
         Position { line: content.line - lines, column: line.chars().count() + 1, byte }
     }
 
-    /// Where a text in quotes ends: behind the quote that closes it.
+    /// The end of a quoted text, after its closing quote.
     fn end_of_quoted(&self, span: Span) -> Position {
         let whole = self.text.get(span.begin.byte..span.end.byte).unwrap_or_default();
         let Some(end) = end_of_quoted(whole) else { return span.end };
@@ -301,7 +293,8 @@ impl<'a> Reader<'a> {
         Position { line: span.begin.line + quoted.matches('\n').count(), column, byte: span.begin.byte + end }
     }
 
-    /// The dash of the first item of a sequence. Where its dashes are in the column of the key above, the parser begins it behind the first.
+    /// The dash of the first item of a sequence. If the dashes are in the column of the key above, the parser
+    /// starts the sequence after the first dash.
     fn dash_before(&self, begin: Position) -> Position {
         let before = self.text.get(..begin.byte).unwrap_or_default();
         let trimmed = before.trim_end_matches([' ', '\t', '\r', '\n']);
@@ -364,7 +357,7 @@ impl<'a> Reader<'a> {
                 let is_foreign = text.contains('?') || text.starts_with([':', '|', '>']);
                 if self.flows > 0 && is_plain && is_foreign {
                     let why = format!(
-                        "clients cannot read {text:?} between brackets or braces as it is: put it in quotes"
+                        "clients cannot read {text:?} without quotes between brackets or braces: put it in quotes"
                     );
                     self.faults.push(Unreadable { span, why });
                 }
@@ -379,9 +372,9 @@ impl<'a> Reader<'a> {
                 let content = span;
                 let span = match style {
                     Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
-                    // The parser counts a comment on its line as a part of it.
+                    // The parser's span includes a comment on the same line.
                     Style::Quoted => Span { end: self.end_of_quoted(span), ..span },
-                    // What is left out stands behind the colon or the dash.
+                    // An omitted value has its place after the colon or the dash.
                     Style::Plain
                         if is_empty
                             && self.text.get(span.begin.byte..).is_some_and(|rest| rest.starts_with(':')) =>
@@ -428,7 +421,7 @@ impl<'a> Reader<'a> {
                         Kind::String(text) => text,
                         other => {
                             let why = format!(
-                                "the keys of an object are strings, and this is {}: put it in quotes",
+                                "the keys of an object must be strings, and this is {}: put it in quotes",
                                 other.name()
                             );
                             self.faults.push(Unreadable { span: key.span, why });
@@ -447,11 +440,11 @@ impl<'a> Reader<'a> {
                 self.faults.push(Unreadable { span, why: "aliases are not supported".to_owned() });
                 Ok(Node { span, kind: Kind::Null, style: Style::Plain })
             }
-            event => refuse(format!("{event:?} is out of place")),
+            event => refuse(format!("unexpected {event:?}")),
         }
     }
 
-    /// Begins a collection; the column of the one around it.
+    /// Begins a collection, and returns the column of the one around it.
     fn open(&mut self, start: Span, is_flow: bool) -> usize {
         self.depth += 1;
         let outer = self.column;
@@ -464,7 +457,7 @@ impl<'a> Reader<'a> {
         outer
     }
 
-    /// Ends a collection: in brackets at the closing one, or on lines of its own with its last part.
+    /// Ends a collection: at its closing bracket, or with its last part.
     fn close(&mut self, outer: usize, start: Span, end: Span, last: Option<Position>, kind: Kind) -> Node {
         self.depth -= 1;
         if start.end.byte == start.begin.byte {
@@ -473,14 +466,15 @@ impl<'a> Reader<'a> {
             return Node { span: Span { begin: start.begin, end }, kind, style: Style::Plain };
         }
         self.flows -= 1;
-        // The parser counts what follows a closing brace as a part of it.
+        // The parser's span includes what follows a closing brace.
         let end = Position { column: end.begin.column + 1, byte: end.begin.byte + 1, ..end.begin };
         self.pass(end.byte, None);
         Node { span: Span { begin: start.begin, end }, kind, style: Style::Flow }
     }
 }
 
-/// How long the text in quotes is with which this begins. A quote is escaped by another one, or by a backslash in double quotes.
+/// The length of the quoted text at the start of `text`. A quote is escaped by doubling it, or by a backslash
+/// within double quotes.
 fn end_of_quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
     let mut rest = text.char_indices().skip(1).peekable();
@@ -496,14 +490,14 @@ fn end_of_quoted(text: &str) -> Option<usize> {
     None
 }
 
-/// What a scalar stands for, as yaml.v3 resolves it.
+/// The value of a scalar, as yaml.v3 resolves it.
 fn resolve(text: String, is_plain: bool, tag: Option<&Tag>) -> Result<Kind, String> {
     let named = match tag {
         Some(tag) if tag.is_yaml_core_schema() => Some(tag.suffix.as_str()),
-        // `!` alone says nothing.
+        // `!` alone has no effect.
         Some(tag) if tag.handle.is_empty() && matches!(tag.suffix.as_str(), "" | "!") => None,
         Some(tag) if tag.handle == "!" && tag.suffix.is_empty() => None,
-        // A tag of somebody's own.
+        // A custom tag.
         Some(_) => return Ok(Kind::String(text)),
         None => None,
     };
@@ -546,7 +540,7 @@ fn resolve(text: String, is_plain: bool, tag: Option<&Tag>) -> Result<Kind, Stri
     }
 }
 
-/// The bytes that a base64 text stands for, as Go decodes it: line breaks count for nothing, and unused bits may be set.
+/// Decodes base64 like Go: line breaks are ignored, and unused bits may be set.
 pub(super) fn base64(text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     use base64::Engine as _;
     use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -557,7 +551,7 @@ pub(super) fn base64(text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     GO.decode(digits).ok()
 }
 
-/// Whether it begins with a date: what follows may be a time.
+/// Whether a text starts with a date, perhaps with a time after it.
 fn is_timestamp(text: &str) -> bool {
     let date = text.split(['T', 't', ' ']).next().unwrap_or_default();
     let mut parts = date.split('-').map(str::parse::<u16>);
@@ -570,11 +564,11 @@ pub(super) enum Number {
     /// A whole number in decimal.
     Integer(String),
     Float(f64),
-    /// Infinite, or not a number.
+    /// Infinity, or not a number.
     Other,
 }
 
-/// The number that yaml.v3 takes a plain scalar for.
+/// The number that yaml.v3 reads in a plain scalar.
 pub(super) fn number(text: &str) -> Option<Number> {
     let first = text.bytes().next()?;
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -591,11 +585,12 @@ pub(super) fn number(text: &str) -> Option<Number> {
     {
         return Some(Number::Integer(integer));
     }
-    // What is too large for a float is a text.
+    // A number beyond the range of a float is a text.
     is_float(&plain).then(|| plain.parse::<f64>().ok())?.filter(|value| value.is_finite()).map(Number::Float)
 }
 
-/// A whole number of 64 bits, with a sign or without, in decimal: it is written in decimal, behind `0x`, `0o` or `0b`, or in octal behind a `0`.
+/// A whole number of up to 64 bits, with or without a sign, converted to decimal. It is written in decimal,
+/// with the prefix `0x`, `0o` or `0b`, or in octal with the prefix `0`.
 fn integer(text: &str) -> Option<String> {
     let (sign, digits) = match text.as_bytes().first()? {
         b'+' | b'-' => text.split_at(1),
@@ -609,7 +604,7 @@ fn integer(text: &str) -> Option<String> {
         _ => (digits, 10),
     };
     if digits.starts_with(['+', '-']) {
-        // yaml.v3 takes a sign behind these two prefixes too.
+        // yaml.v3 accepts a sign after these two prefixes too.
         let lower = text.starts_with("0b") || text.starts_with("0o");
         return lower.then(|| i64::from_str_radix(digits, radix).ok())?.map(|value| value.to_string());
     }
@@ -619,7 +614,7 @@ fn integer(text: &str) -> Option<String> {
     i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().map(|value| value.to_string())
 }
 
-/// Whether it is digits with at most one point among or before them, and perhaps an exponent.
+/// Whether a text is digits with at most one point among or before them, and perhaps an exponent.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
@@ -638,8 +633,9 @@ fn is_float(text: &str) -> bool {
     mantissa_fits && exponent_fits
 }
 
-/// A float as Go writes it in the fewest digits (`strconv.FormatFloat(value, 'g', -1, 64)`): with an exponent of two digits at least
-/// where the number has more than six digits before the point, or more than three zeros behind it.
+/// A float with the fewest digits, as in Go (`strconv.FormatFloat(value, 'g', -1, 64)`): with an exponent of
+/// at least two digits if the number has more than six digits before the point, or more than three zeros
+/// after it.
 fn float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -834,7 +830,7 @@ mod tests {
             assert_eq!(refused.span.begin.column, column);
         }
         let faults = read("1: a\nb: *x\nc: !!int x\n").unwrap_err();
-        assert!(faults.len() >= 2, "all that is wrong is told: {faults:?}");
+        assert!(faults.len() >= 2, "all errors are reported: {faults:?}");
         let deep = format!("{}{}", "[".repeat(DEPTH_MAX + 2), "]".repeat(DEPTH_MAX + 2));
         assert!(parse(&deep).unwrap_err().why.contains("deeper"));
         assert!(parse(&"a".repeat(DEFINITION_BYTES_MAX + 1)).unwrap_err().why.contains("bytes"));

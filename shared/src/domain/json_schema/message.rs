@@ -1,4 +1,5 @@
-//! What is said of a value that does not follow its schema. Messages are ours: those of the library quote values.
+//! Messages about values that do not match their schema. They are ours, because those of the library quote
+//! values.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,18 +10,18 @@ use serde_json::{Number, Value};
 
 use super::read::target;
 
-/// The longest message, and the longest path, in characters.
+/// The longest message and the longest path, in characters.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Values of a schema that a message lists.
+/// Values of a schema that a message lists, at most.
 const LISTED_MAX: usize = 10;
 
 pub(crate) fn shortened(text: &str) -> String {
     text.chars().take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// The first failure as a message and a path. With `names`, the path shows no other names of members. It ends before an element that
-/// the library may miscount.
+/// The first failure, as a message and a path. With `names`, the path shows only these names of members. It
+/// ends before an element whose index the library may get wrong.
 pub(super) fn of(
     error: &ValidationError<'_, '_>,
     schema: &Value,
@@ -53,7 +54,9 @@ fn message(error: &ValidationError<'_, '_>, schema: &Value) -> String {
         None => "a member is missing".to_owned(),
     };
     match &error.kind {
-        ErrorKind::FalseSchema | ErrorKind::AdditionalProperties { .. } => "nothing may be here".to_owned(),
+        ErrorKind::FalseSchema | ErrorKind::AdditionalProperties { .. } => {
+            "no value is allowed here".to_owned()
+        }
         ErrorKind::Type { want, .. } => {
             // In the order of the schema, which the library does not keep.
             let written = target(schema, error.schema_url).and_then(|schema| schema["type"].as_array());
@@ -63,9 +66,9 @@ fn message(error: &ValidationError<'_, '_>, schema: &Value) -> String {
             };
             format!("it is not of type {}", types.join(" or "))
         }
-        ErrorKind::Enum { want } => format!("it is none of {}", listed(want)),
-        ErrorKind::Const { want } => format!("it is none of {want}"),
-        ErrorKind::MultipleOf { want, .. } => format!("it is no multiple of {}", number(want)),
+        ErrorKind::Enum { want } => format!("it is not one of {}", listed(want)),
+        ErrorKind::Const { want } => format!("it is not {want}"),
+        ErrorKind::MultipleOf { want, .. } => format!("it is not a multiple of {}", number(want)),
         ErrorKind::Minimum { want, .. } => format!("it is below {}", number(want)),
         ErrorKind::ExclusiveMinimum { want, .. } => format!("it is not above {}", number(want)),
         ErrorKind::Maximum { want, .. } => format!("it is above {}", number(want)),
@@ -77,22 +80,22 @@ fn message(error: &ValidationError<'_, '_>, schema: &Value) -> String {
         ErrorKind::MinProperties { want, .. } => fewer(*want, "members"),
         ErrorKind::MaxProperties { want, .. } => more(*want, "members"),
         ErrorKind::Pattern { want, .. } => {
-            // The library has it in a notation of its own.
+            // The library has the pattern in its own notation.
             let written = target(schema, error.schema_url).and_then(|schema| schema["pattern"].as_str());
             format!("it does not match {:?}", written.unwrap_or(want))
         }
         ErrorKind::UniqueItems { .. } => "two of its items are equal".to_owned(),
         ErrorKind::Contains | ErrorKind::MinContains { .. } | ErrorKind::MaxContains { .. } => {
-            "not as many items as `contains` asks for are so".to_owned()
+            "too few or too many items match `contains`".to_owned()
         }
         ErrorKind::Required { want } => missing(want),
         ErrorKind::DependentRequired { missing: names, .. } => missing(names),
-        ErrorKind::PropertyName { .. } => "the name of a member is not as `propertyNames` says".to_owned(),
-        ErrorKind::AnyOf => "it is as none of `anyOf` says".to_owned(),
-        ErrorKind::OneOf(None) => "it is as none of `oneOf` says".to_owned(),
-        ErrorKind::OneOf(Some(_)) => "it is as several of `oneOf` say".to_owned(),
-        ErrorKind::Not => "it is as `not` says".to_owned(),
-        _ => "it is not as the schema says".to_owned(),
+        ErrorKind::PropertyName { .. } => "the name of a member does not match `propertyNames`".to_owned(),
+        ErrorKind::AnyOf => "it matches none of `anyOf`".to_owned(),
+        ErrorKind::OneOf(None) => "it matches none of `oneOf`".to_owned(),
+        ErrorKind::OneOf(Some(_)) => "it matches several of `oneOf`".to_owned(),
+        ErrorKind::Not => "it matches `not`".to_owned(),
+        _ => "it does not match the schema".to_owned(),
     }
 }
 
@@ -104,7 +107,7 @@ fn number(number: &Number) -> String {
         .map_or_else(|| number.to_string(), |number| number.to_string())
 }
 
-/// Values of a schema, as many as a message holds.
+/// Values of a schema, as many as fit into a message.
 fn listed(values: &[Value]) -> String {
     let shown: Vec<_> = values.iter().take(LISTED_MAX).map(Value::to_string).collect();
     let more = if values.len() > LISTED_MAX { " and others" } else { "" };
@@ -114,7 +117,7 @@ fn listed(values: &[Value]) -> String {
 fn path(tokens: &[InstanceToken<'_>], names: Option<&BTreeSet<String>>) -> String {
     let mut path = "$".to_owned();
     let mut push = |step: &dyn Display| {
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(path, "{step}");
     };
     for token in tokens {

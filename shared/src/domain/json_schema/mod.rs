@@ -1,9 +1,10 @@
-//! JSON Schema, draft 2020-12, checked by the library `boon` within bounds of ours.
+//! JSON Schema, draft 2020-12, checked by the library `boon` within our own limits.
 //!
-//! A schema stands alone: `$ref` leads to a place in itself, and nothing is fetched. Before a schema is compiled, [`read`] refuses
-//! keywords that are not known (most of them are misspelled), sizes, and references that unfold too far. Before a value is checked,
-//! [`steps`] counts what that takes at most. A message is made of what the schema says, never of the value; for a sensitive value
-//! its path names only members that the schema names.
+//! A schema is self-contained: `$ref` points into the same schema, and nothing is fetched. Before a schema is
+//! compiled, [`read`] refuses unknown keywords (most of them are misspelled), large schemas, and references
+//! that expand too far. Before a value is checked, [`steps`] counts an upper bound of the work. A message
+//! consists of parts of the schema and never quotes the value. For a sensitive value, its path has only names
+//! of members that the schema names.
 
 mod message;
 mod read;
@@ -23,11 +24,11 @@ pub(crate) use message::shortened;
 pub use read::SCHEMA_BYTES_MAX;
 pub use steps::Steps;
 
-/// The most bytes that a check holds besides the value: what the library notes about each step that fails, and the states that
-/// patterns go through.
+/// The memory of a check in addition to the value, in bytes, at most: the library's notes about each failed
+/// step, and the states of patterns.
 pub const CHECK_BYTES_MAX: usize = 32 << 20;
 
-/// The address of the schema within the library.
+/// The URL of the schema within the library.
 const ADDRESS: &str = "schema:///root";
 
 /// Why a text is not a schema.
@@ -36,35 +37,33 @@ const ADDRESS: &str = "schema:///root";
 pub struct InvalidSchema {
     /// The place, as a JSON pointer from `#`.
     pub at: String,
-    /// What is wrong there.
+    /// What the schema must have there.
     pub what: String,
 }
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// The value follows the schema.
     Valid,
-    /// It does not.
+    /// The value does not match the schema.
     Invalid {
-        /// What the schema says there.
+        /// What the schema requires there.
         message: String,
-        /// The place in the value: `$.subnets[0].id`.
+        /// The place in the value, such as `$.subnets[0].id`.
         path: String,
     },
-    /// The check could not be made.
+    /// The check was not possible.
     Error(String),
 }
 
-/// A schema that values can be checked against.
+/// A compiled schema.
 pub struct Schema {
     compiled: Schemas,
     root: SchemaIndex,
-    /// What was compiled.
+    /// The compiled JSON.
     json: Value,
-    /// The names of members that it names.
+    /// The names of members in the schema.
     names: BTreeSet<String>,
-    /// Whether the library may miscount elements.
+    /// Whether the library may get indexes of elements wrong.
     miscounts: bool,
 }
 
@@ -74,17 +73,17 @@ impl fmt::Debug for Schema {
     }
 }
 
-/// Nothing is fetched. The library would read files.
+/// Refuses to fetch other schemas. The library would read files.
 struct Nowhere;
 
 impl UrlLoader for Nowhere {
     fn load(&self, _: &str) -> Result<Value, Box<dyn Error>> {
-        Err("a schema stands alone".into())
+        Err("a schema cannot load another one".into())
     }
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Compiles a schema.
     ///
     /// # Errors
     /// [`InvalidSchema`].
@@ -101,7 +100,7 @@ impl Schema {
         Ok(Self { compiled, root, json, names, miscounts })
     }
 
-    /// Checks a value. For a sensitive one the result holds nothing but what the schema says.
+    /// Checks a value. For a sensitive value, the result has only parts of the schema.
     pub fn check(&self, value: &Value, is_sensitive: bool, steps: &mut Steps) -> Checked {
         if let Err(why) = steps.take_for(&self.json, value) {
             return Checked::Error(why.to_owned());

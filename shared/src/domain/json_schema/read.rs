@@ -1,4 +1,4 @@
-//! What of a schema is compiled, and what is refused before.
+//! Validates a schema and selects the parts to compile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,41 +12,44 @@ use super::message::shortened;
 /// The longest schema, in bytes of its JSON text.
 pub const SCHEMA_BYTES_MAX: usize = 32 << 10;
 
-/// How deep schemas may be nested.
+/// The deepest nesting of schemas.
 const DEPTH_MAX: usize = 32;
 
-/// How deep a schema may be nested with the values in it: what is stored is read by a reader that stops at 128.
+/// The deepest nesting of a schema including the values in it. The reader of stored schemas stops at 128.
 const VALUE_DEPTH_MAX: usize = 100;
 
-/// How many schemas it may come to once each `$ref` is replaced by what it leads to.
+/// Schemas after replacing each `$ref` with its target, at most.
 const UNFOLDED_MAX: usize = 100_000;
 
-/// The longest pattern, in bytes, and what it may become.
+/// The longest pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 256;
+
+/// The largest compiled pattern, in bytes.
 const PATTERN_SIZE_MAX: usize = 8 << 10;
 
-/// The most patterns. Each may hold 2 MB while it matches.
+/// Patterns of a schema, at most. Each may hold 2 MB while it matches.
 const PATTERNS_MAX: usize = 16;
 
 /// The longest pointer to a schema, in bytes.
 const PLACE_BYTES_MAX: usize = 1024;
 
-/// Numbers of which the library can tell exactly whether another is a multiple: halves, quarters and so on.
+/// Factors must be multiples of 1/1024. Only for such binary fractions, the library recognizes multiples
+/// exactly.
 const FRACTIONS: f64 = 1024.0;
 
-/// A schema as it is compiled.
+/// A validated schema.
 pub(super) struct Read {
     pub(super) json: Value,
     /// The names in `properties`.
     pub(super) names: BTreeSet<String>,
-    /// Whether the library may miscount the elements of an array: it does not count those before `items`.
+    /// Whether the library may get indexes of elements wrong: it does not count those before `items`.
     pub(super) miscounts: bool,
 }
 
-/// What a keyword takes.
+/// The argument of a keyword.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Takes {
-    /// Something that is read by people only, or that changes how a schema is found.
+    /// An annotation, or a keyword that changes how a schema is found.
     Ignored,
     Schema,
     Schemas,
@@ -125,7 +128,10 @@ type Result<T> = std::result::Result<T, InvalidSchema>;
 pub(super) fn read(schema: &Value) -> Result<Read> {
     let bytes = serde_json::to_vec(schema).map_or(usize::MAX, |text| text.len());
     if bytes > SCHEMA_BYTES_MAX {
-        return Err(invalid("#", format!("it has {bytes} bytes, and {SCHEMA_BYTES_MAX} are the most")));
+        return Err(invalid(
+            "#",
+            format!("it has {bytes} bytes, and at most {SCHEMA_BYTES_MAX} are allowed"),
+        ));
     }
     if !is_shallow(schema, VALUE_DEPTH_MAX) {
         return Err(invalid("#", format!("it is nested deeper than {VALUE_DEPTH_MAX}")));
@@ -135,14 +141,14 @@ pub(super) fn read(schema: &Value) -> Result<Read> {
     for (at, target) in &reader.references {
         if !reader.places.contains(target) {
             let what = format!(
-                "$ref leads to {target:?}, where there is no schema: only those of its own are found"
+                "$ref points to {target:?}, where there is no schema: a schema can refer only to parts of its own"
             );
             return Err(invalid(at, what));
         }
     }
     let mut unfold = Unfold { root: &json, known: BTreeMap::new(), open: vec!["#"] };
     if unfold.schema(&json) > UNFOLDED_MAX {
-        return Err(invalid("#", format!("its references unfold to more than {UNFOLDED_MAX} schemas")));
+        return Err(invalid("#", format!("its references expand to more than {UNFOLDED_MAX} schemas")));
     }
     Ok(Read { json, names: reader.names, miscounts: reader.miscounts })
 }
@@ -165,32 +171,32 @@ struct Reader {
     names: BTreeSet<String>,
     miscounts: bool,
     patterns: usize,
-    /// Where schemas are, as JSON pointers.
+    /// The places of schemas, as JSON pointers.
     places: BTreeSet<String>,
-    /// Where references are, and where they lead to.
+    /// The places of references, with their targets.
     references: Vec<(String, String)>,
 }
 
 impl Reader {
-    /// A copy of the schema at this place, without what is ignored.
+    /// A copy of the schema at this place, without ignored keywords.
     fn schema(&mut self, schema: &Value, at: &str, depth: usize) -> Result<Value> {
         if depth > DEPTH_MAX {
-            return Err(invalid(at, format!("schemas lie in each other deeper than {DEPTH_MAX}")));
+            return Err(invalid(at, format!("schemas are nested deeper than {DEPTH_MAX}")));
         }
         if at.len() > PLACE_BYTES_MAX {
-            return Err(invalid(at, "the names on the way to this schema are too long"));
+            return Err(invalid(at, "the path to this schema is too long"));
         }
         self.places.insert(at.to_owned());
         let members = match schema {
             Value::Bool(_) => return Ok(schema.clone()),
             Value::Object(members) => members,
-            _ => return Err(invalid(at, "a schema is an object, true or false")),
+            _ => return Err(invalid(at, "a schema must be an object, true or false")),
         };
         let mut read = Map::new();
         for (name, value) in members {
             let place = format!("{at}/{}", escaped(name));
             let Some((_, takes)) = KEYWORDS.iter().find(|(known, _)| known == name) else {
-                return Err(invalid(&place, "this keyword is not known here"));
+                return Err(invalid(&place, "this keyword is not known"));
             };
             if *takes == Takes::Ignored {
                 continue;
@@ -209,7 +215,8 @@ impl Reader {
         Ok(Value::Object(read))
     }
 
-    /// Writes that nothing follows `prefixItems` as a length, so that the library counts right.
+    /// Compiles `items: false` after `prefixItems` as `maxItems`, because the library counts elements wrong
+    /// there.
     fn count_elements(&mut self, schema: &mut Map<String, Value>) {
         let Some(first) = schema.get("prefixItems").and_then(Value::as_array).map(Vec::len) else { return };
         match schema.get("items") {
@@ -227,9 +234,9 @@ impl Reader {
         let needed = match takes {
             Takes::Schema => return self.schema(value, at, depth + 1),
             Takes::Schemas => {
-                let schemas = value.as_array().ok_or_else(|| invalid(at, "this is a list"))?;
+                let schemas = value.as_array().ok_or_else(|| invalid(at, "this must be a list"))?;
                 if schemas.is_empty() {
-                    return Err(invalid(at, "this is a list of one schema at least"));
+                    return Err(invalid(at, "this must be a list of one schema at least"));
                 }
                 let schemas = schemas.iter().enumerate();
                 return schemas
@@ -237,43 +244,43 @@ impl Reader {
                     .collect();
             }
             Takes::NamedSchemas => {
-                let schemas = value.as_object().ok_or_else(|| invalid(at, "this is an object"))?;
+                let schemas = value.as_object().ok_or_else(|| invalid(at, "this must be an object"))?;
                 let read = schemas.iter().map(|(name, it)| {
                     Ok((name.clone(), self.schema(it, &format!("{at}/{}", escaped(name)), depth + 1)?))
                 });
                 return read.collect::<Result<Map<_, _>>>().map(Value::Object);
             }
             Takes::Pattern => {
-                let pattern = value.as_str().ok_or_else(|| invalid(at, "this is a string"))?;
+                let pattern = value.as_str().ok_or_else(|| invalid(at, "this must be a string"))?;
                 self.pattern(pattern, at)?;
                 return Ok(value.clone());
             }
             Takes::Reference => {
-                let target = value.as_str().ok_or_else(|| invalid(at, "this is a string"))?;
+                let target = value.as_str().ok_or_else(|| invalid(at, "this must be a string"))?;
                 self.references.push((at.to_owned(), target.to_owned()));
-                // The library reads a URL.
+                // The library expects a URL reference.
                 return Ok(format!("#{}", utf8_percent_encode(target.trim_start_matches('#'), URL)).into());
             }
             Takes::Types if !is_type(value) && !is_list(value, is_type) => {
-                "a type is null, boolean, number, integer, string, array or object, or a list of these"
+                "a type must be null, boolean, number, integer, string, array or object, or a list of these"
             }
-            Takes::List if !value.is_array() => "this is a list",
-            Takes::Number if !value.as_f64().is_some_and(f64::is_finite) => "this is a number",
+            Takes::List if !value.is_array() => "this must be a list",
+            Takes::Number if !value.as_f64().is_some_and(f64::is_finite) => "this must be a number",
             Takes::Factor => match value.as_f64() {
                 Some(number) if number > 0.0 && (number * FRACTIONS).fract() == 0.0 => {
                     return Ok(value.clone());
                 }
                 Some(number) if number > 0.0 => {
-                    "this is a whole number or a binary fraction such as 0.25: of others no multiple is exact"
+                    "this must be a whole number or a binary fraction such as 0.25, because multiples of others are inexact"
                 }
-                _ => "this is a number above 0",
+                _ => "this must be a number above 0",
             },
-            Takes::Whole if !value.is_u64() => "this is a whole number from 0",
-            Takes::Flag if !value.is_boolean() => "this is true or false",
-            Takes::Names if !value.is_array() => "this is a list",
-            Takes::Names if !is_names(value) => "this is a list, and each of it is a string",
+            Takes::Whole if !value.is_u64() => "this must be a whole number from 0",
+            Takes::Flag if !value.is_boolean() => "this must be true or false",
+            Takes::Names if !value.is_array() => "this must be a list",
+            Takes::Names if !is_names(value) => "this must be a list, and each item a string",
             Takes::NamedNames if !value.as_object().is_some_and(|all| all.values().all(is_names)) => {
-                "this is an object of lists of strings"
+                "this must be an object of lists of strings"
             }
             _ => return Ok(value.clone()),
         };
@@ -289,7 +296,7 @@ impl Reader {
             return Err(invalid(at, format!("a pattern has at most {PATTERN_BYTES_MAX} bytes")));
         }
         let built = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE_MAX).build();
-        built.map(drop).map_err(|error| invalid(at, format!("this is no pattern: {error}")))
+        built.map(drop).map_err(|error| invalid(at, format!("this is not a pattern: {error}")))
     }
 }
 
@@ -305,7 +312,7 @@ fn is_names(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-/// A name as it is written in a JSON pointer.
+/// A name as a part of a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -317,7 +324,7 @@ fn within(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
         match (takes, value) {
             (Some(Takes::Schema), schema) => vec![schema],
             (Some(Takes::Schemas), Value::Array(schemas)) => schemas.iter().collect(),
-            // They are counted where a reference leads to them.
+            // They count where a reference points to them.
             _ if name == "$defs" || name == "definitions" => Vec::new(),
             (Some(Takes::NamedSchemas), Value::Object(schemas)) => schemas.values().collect(),
             _ => Vec::new(),
@@ -325,22 +332,22 @@ fn within(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     })
 }
 
-/// What is not encoded in the reference of a URL.
+/// The characters that a reference in a URL keeps unencoded.
 const URL: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'$');
 
-/// The schema that the reference of a URL leads to.
+/// The target of a URL reference in a schema.
 pub(super) fn target<'a>(root: &'a Value, url: &str) -> Option<&'a Value> {
     let (_, pointer) = url.split_once('#')?;
     root.pointer(&percent_decode_str(pointer).decode_utf8().ok()?)
 }
 
-/// Counts the schemas that a schema comes to once each reference is replaced by what it leads to. One that leads back to where it is
-/// counts as one: how often that is followed depends on the value.
+/// Counts the schemas after replacing each reference with its target. A reference back to a schema around it
+/// counts as one, because the value decides how often it is followed.
 struct Unfold<'a> {
     root: &'a Value,
     known: BTreeMap<&'a str, usize>,
-    /// References that are being followed.
+    /// The references that are being followed.
     open: Vec<&'a str>,
 }
 

@@ -1,23 +1,25 @@
-//! What a check takes at most, counted before it is made: each schema that the library may visit with each part of the value.
+//! Counts an upper bound of the work before a check: each schema that the library may visit with each part of
+//! the value.
 
 use serde_json::{Map, Value};
 
 use super::read::target;
 
-/// The most steps that the checks of one write or evaluation take together: a second at the very worst, for patterns on long texts.
-/// The library notes what fails in some 200 bytes for each step.
+/// The steps of all checks of one write or evaluation, at most: a second in the worst case, with patterns on
+/// long texts. The library stores some 200 bytes for each failed step.
 const STEPS_MAX: usize = 150_000;
 
-/// How deep a check may go: into the value, and through what refers to each other.
+/// The depth of a check through the value and through references, at most.
 const DEPTH_MAX: usize = 200;
 
-/// Levels of the value for which a step counts once more: a failure is noted with its path.
+/// The number of levels in the value that add the cost of one step, because a failure is stored with its
+/// path.
 const LEVELS_PER_STEP: usize = 8;
 
-/// The longest list that the library compares item by item with every other.
+/// The longest list that the library compares pairwise.
 const PAIRWISE_MAX: usize = 20;
 
-/// The steps that are left for checks.
+/// The steps left for checks.
 #[derive(Debug)]
 pub struct Steps(usize);
 
@@ -28,7 +30,10 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Takes what checking this value takes at most, or says why there is not enough left.
+    /// Subtracts an upper bound of the steps for this value.
+    ///
+    /// # Errors
+    /// Why too few steps are left.
     pub(super) fn take_for(&mut self, schema: &Value, value: &Value) -> Result<(), &'static str> {
         Count { root: schema, steps: self, levels: 0 }.schema(schema, value, 0)
     }
@@ -43,7 +48,7 @@ impl Steps {
 struct Count<'a> {
     root: &'a Value,
     steps: &'a mut Steps,
-    /// How deep in the value it is.
+    /// The current depth in the value.
     levels: usize,
 }
 
@@ -158,7 +163,7 @@ impl Count<'_> {
     }
 }
 
-/// The values in a value, and pieces of its texts.
+/// The number of values in a value, and of pieces of its texts.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,

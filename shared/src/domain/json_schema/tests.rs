@@ -19,13 +19,13 @@ fn invalid(schema: Value, value: Value, at: &str, words: &str) {
 }
 
 #[test]
-fn each_keyword_tells_what_it_demands_and_where() {
-    invalid(json!(false), json!(1), "$", "nothing");
+fn each_keyword_has_a_message_and_a_place() {
+    invalid(json!(false), json!(1), "$", "no value");
     invalid(json!({ "type": "string" }), json!(1), "$", "not of type string");
     invalid(json!({ "type": ["string", "null"] }), json!(1), "$", "string or null");
     invalid(json!({ "type": "integer" }), json!(1.5), "$", "integer");
-    invalid(json!({ "enum": ["a", 1] }), json!("b"), "$", r#"none of "a", 1"#);
-    invalid(json!({ "const": { "a": [1] } }), json!({ "a": [2] }), "$", "none of");
+    invalid(json!({ "enum": ["a", 1] }), json!("b"), "$", r#"not one of "a", 1"#);
+    invalid(json!({ "const": { "a": [1] } }), json!({ "a": [2] }), "$", "it is not {");
     invalid(json!({ "multipleOf": 0.5 }), json!(0.25), "$", "multiple of 0.5");
     invalid(json!({ "minimum": 2 }), json!(1), "$", "below 2");
     invalid(json!({ "exclusiveMinimum": 2 }), json!(2), "$", "not above 2");
@@ -47,7 +47,7 @@ fn each_keyword_tells_what_it_demands_and_where() {
     invalid(deep, json!({ "a": { "b c": 1 } }), r#"$.a["b c"]"#, "null");
     invalid(json!({ "patternProperties": { "^x": { "type": "null" } } }), json!({ "xy": 1 }), "$.xy", "null");
     let closed = json!({ "properties": { "a": true }, "additionalProperties": false });
-    invalid(closed, json!({ "a": 1, "b": 2 }), "$.b", "nothing");
+    invalid(closed, json!({ "a": 1, "b": 2 }), "$.b", "no value");
     invalid(json!({ "required": ["a"] }), json!({}), "$", r#""a" is missing"#);
     invalid(json!({ "propertyNames": { "maxLength": 1 } }), json!({ "ab": 1 }), "$", "propertyNames");
     invalid(json!({ "minProperties": 1 }), json!({}), "$", "fewer than 1 members");
@@ -76,7 +76,7 @@ fn what_fits_is_valid() {
         (json!({ "type": "integer" }), json!(2.0)),
         (json!({ "type": "number", "multipleOf": 0.25 }), json!(19.75)),
         (json!({ "enum": [1.0] }), json!(1)),
-        // What speaks of another type says nothing.
+        // Keywords for another type have no effect.
         (json!({ "minLength": 5, "minimum": 5, "required": ["a"], "minItems": 4 }), json!(true)),
         (json!({ "prefixItems": [{ "type": "string" }] }), json!([])),
         (json!({ "prefixItems": [{ "type": "string" }] }), json!(["a", 1])),
@@ -99,12 +99,12 @@ fn what_fits_is_valid() {
 }
 
 #[test]
-fn what_is_no_schema_is_refused_with_its_place() {
+fn an_invalid_schema_is_refused_with_its_place() {
     let deep = (0..40).fold(json!({}), |inner, _| json!({ "not": inner }));
     for (schema, at, words) in [
         (json!(1), "#", "an object, true or false"),
-        (json!({ "type": "text" }), "#/type", "a type is"),
-        (json!({ "type": [] }), "#/type", "a type is"),
+        (json!({ "type": "text" }), "#/type", "a type must be"),
+        (json!({ "type": [] }), "#/type", "a type must be"),
         (json!({ "requried": ["a"] }), "#/requried", "not known"),
         (json!({ "$dynamicRef": "#a" }), "#/$dynamicRef", "not known"),
         (json!({ "properties": { "a": { "items": 1 } } }), "#/properties/a/items", "an object"),
@@ -115,9 +115,9 @@ fn what_is_no_schema_is_refused_with_its_place() {
         (json!({ "minimum": "1" }), "#/minimum", "a number"),
         (json!({ "multipleOf": 0 }), "#/multipleOf", "above 0"),
         (json!({ "multipleOf": 0.01 }), "#/multipleOf", "binary fraction"),
-        (json!({ "pattern": "(" }), "#/pattern", "no pattern"),
-        (json!({ "pattern": "(a{100}){100}" }), "#/pattern", "no pattern"),
-        (json!({ "patternProperties": { "(": true } }), "#/patternProperties", "no pattern"),
+        (json!({ "pattern": "(" }), "#/pattern", "not a pattern"),
+        (json!({ "pattern": "(a{100}){100}" }), "#/pattern", "not a pattern"),
+        (json!({ "patternProperties": { "(": true } }), "#/patternProperties", "not a pattern"),
         (json!({ "anyOf": [] }), "#/anyOf", "one schema at least"),
         (json!({ "uniqueItems": 1 }), "#/uniqueItems", "true or false"),
         (json!({ "$ref": "https://example.com/s.json" }), "#/$ref", "of its own"),
@@ -145,8 +145,8 @@ fn no_schema_takes_long() {
     };
     assert_eq!(check(&doubling(5), &json!(1)), Checked::Valid);
     let many = Schema::read(&doubling(60)).unwrap_err();
-    assert!(many.what.contains("unfold"), "{many}");
-    // How often a reference back is followed depends on the value.
+    assert!(many.what.contains("expand"), "{many}");
+    // The value decides how often a reference back is followed.
     let member = json!({ "properties": { "a": { "$ref": "#" } } });
     let deep = (0..40).fold(json!(1), |inner, _| json!({ "a": inner }));
     let many = check(&json!({ "allOf": [member, member] }), &deep);
@@ -162,7 +162,7 @@ fn no_schema_takes_long() {
 }
 
 #[test]
-fn nothing_of_a_sensitive_value_is_told() {
+fn a_message_reveals_nothing_of_a_sensitive_value() {
     let schema = json!({ "properties": { "known": { "type": "string" } }, "additionalProperties": { "type": "string" } });
     let schema = Schema::read(&schema).unwrap();
     let told = |value: Value| format!("{:?}", schema.check(&value, true, &mut Steps::default()));
@@ -171,7 +171,7 @@ fn nothing_of_a_sensitive_value_is_told() {
     assert!(told(json!({ "known": 4711 })).contains("$.known"));
 }
 
-/// The library reads files and follows `$schema` and `$id`.
+/// Without our loader, the library would read files and follow `$schema` and `$id`.
 #[test]
 fn nothing_is_fetched_and_no_other_draft_is_read() {
     for reference in ["file:///etc/hostname", "schema.json", "https://json-schema.org/draft/2020-12/schema"] {

@@ -85,7 +85,7 @@ impl Filter {
     /// [`InvalidFilter`].
     pub fn parse(text: &str) -> Result<Self, InvalidFilter> {
         if text.len() > FILTER_BYTES_MAX {
-            let what = format!("it has {} bytes, and {FILTER_BYTES_MAX} are the most", text.len());
+            let what = format!("it has {} bytes, and at most {FILTER_BYTES_MAX} are allowed", text.len());
             return Err(InvalidFilter { at: 1, what });
         }
         let mut parser = Parser { text, at: 0, depth: 0, patterns: 0 };
@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
         RegexBuilder::new(&pattern)
             .size_limit(PATTERN_SIZE_MAX)
             .build()
-            .map_err(|error| self.error(at, format!("this is no pattern: {error}")))
+            .map_err(|error| self.error(at, format!("this is not a pattern: {error}")))
     }
 
     fn text_value(&mut self, behind: &str) -> Read<String> {
@@ -586,8 +586,8 @@ mod tests {
             ("tier < x", 8, "a number behind `<`"),
             ("env contains 1", 14, "a text behind `contains`"),
             ("1 in env", 1, "expected a text"),
-            ("env matches `(`", 13, "no pattern"),
-            ("env matches `(((a{50}){50}){50}){50}`", 13, "no pattern"),
+            ("env matches `(`", 13, "not a pattern"),
+            ("env matches `(((a{50}){50}){50}){50}`", 13, "not a pattern"),
             ("tier == 1e300", 9, "2^53"),
             ("ä == 1", 1, "outside of quotes"),
             ("env == \"ä\" ;", 12, "outside of quotes"),

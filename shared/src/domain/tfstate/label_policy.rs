@@ -137,7 +137,7 @@ impl LabelPolicy {
         }
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |text| text.len());
         if bytes > POLICY_BYTES_MAX {
-            return no(format!("it has {bytes} bytes, and {POLICY_BYTES_MAX} are the most"));
+            return no(format!("it has {bytes} bytes, and at most {POLICY_BYTES_MAX} are allowed"));
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl LabelPolicy {
         (bytes > bytes_max).then(|| Violation {
             rule: Rule::MaxValueLength,
             key: Some(key.clone()),
-            words: format!("the value of {key} has {bytes} bytes, and {bytes_max} are the most"),
+            words: format!("the value of {key} has {bytes} bytes, and at most {bytes_max} are allowed"),
         })
     }
 
@@ -178,7 +178,8 @@ impl LabelPolicy {
     pub fn violations(&self, labels: &Labels) -> Vec<Violation> {
         let mut found = Vec::new();
         if labels.len() > self.max_keys {
-            let words = format!("there are {} labels, and {} are the most", labels.len(), self.max_keys);
+            let words =
+                format!("there are {} labels, and at most {} are allowed", labels.len(), self.max_keys);
             found.push(Violation { rule: Rule::MaxKeys, key: None, words });
         }
         for key in self.required_keys.iter().filter(|key| !labels.contains_key(*key)) {

@@ -7,7 +7,7 @@ use crate::wire::esc;
 
 const TOP: &str = "acme/top";
 
-/// An evaluation as clients read it.
+/// An evaluation in the form that clients read.
 struct Evaluated {
     diagnostics: Vec<Diagnostic>,
     calls: Vec<ProviderCall>,
@@ -71,7 +71,7 @@ fn source(name: &str, text: &str) -> Source {
     Source { name: name.to_owned(), definition, diagnostics, secrets }
 }
 
-/// A client's value without what is said about it; secrets in brackets.
+/// A client's value without its metadata; secrets are in brackets.
 fn plain(value: &Json) -> Json {
     let bare = match &value["value"] {
         Json::Array(items) => items.iter().map(plain).collect(),
@@ -136,7 +136,7 @@ fn functions_do_what_they_say() {
 }
 
 #[test]
-fn a_secret_makes_a_secret_of_whatever_is_made_of_it() {
+fn what_is_computed_from_a_secret_is_secret() {
     let text = "values:\n  a: {fn::secret: {ciphertext: sealed-x}}\n  b: \"-${a}-\"\n  c: {fn::toJSON: [\"${a}\"]}\n  \
                 d: {fn::fromJSON: \"${c}\"}\n  e: [1, \"${a}\"]\n  f: {fn::secret: plain}\n  g: {fn::join: [\",\", \"${d}\"]}\n";
     assert_eq!(
@@ -172,12 +172,12 @@ fn imports_are_merged_in_their_order_below_the_own_values() {
             "by": 1, "inline": 3, "me": "alice",
         })
     );
-    // A value that refers to an object takes the place of the imported one, property by property.
+    // A value that refers to an object is merged over the imported one, property by property.
     let text = "imports: [acme/a]\nvalues:\n  y: {b: 9}\n  x: ${y}\n";
     assert_eq!(case.values(text)["x"], serde_json::json!({"a": 1, "b": 9, "list": [1, 2]}));
     let text = "imports: [acme/a]\nvalues: {x: 1}\n";
     assert_eq!(case.values(text)["x"], 1);
-    // Where a value comes from, and what it overrides, is told.
+    // The trace has the origin of a value and of those that it overrides.
     let evaluated = case.evaluated("imports: [acme/b]\nvalues:\n  x:\n    b: 5\n", Some("x.b"));
     let found: Json = serde_json::from_str(&evaluated.found.unwrap()).unwrap();
     assert_eq!(found["value"], 5);
@@ -186,7 +186,7 @@ fn imports_are_merged_in_their_order_below_the_own_values() {
         [&trace["def"], &trace["base"]["trace"]["def"], &trace["base"]["trace"]["base"]["trace"]["def"]];
     assert_eq!(names.map(|range| range["environment"].as_str().unwrap()), [TOP, "acme/b", "acme/a"]);
     let bases = [&trace["base"]["value"], &trace["base"]["trace"]["base"]["value"]];
-    assert_eq!(bases, [2, 1], "what was overridden is told");
+    assert_eq!(bases, [2, 1], "the overridden values are in the trace");
     assert_eq!(names[0]["begin"], serde_json::json!({"line": 4, "column": 8, "byte": 38}));
 }
 
@@ -204,7 +204,7 @@ fn a_final_value_stays_with_a_warning() {
 }
 
 #[test]
-fn what_is_wrong_is_told_where_it_is() {
+fn errors_are_reported_at_their_places() {
     let case = Case::new(&[
         ("acme/loop", "imports: [acme/loop2]\nvalues: {}\n"),
         ("acme/loop2", "imports: [acme/loop]\nvalues: {}\n"),
@@ -217,8 +217,8 @@ fn what_is_wrong_is_told_where_it_is() {
         ("values: {a: {b: 1}, c: '${a.x}'}\n", "1:24 unknown property \"x\""),
         ("values: {a: [1], c: '${a[1]}'}\n", "1:21 there is no element 1 here"),
         ("values: {a: [1], c: '${a.x}'}\n", "1:21 unknown property \"x\""),
-        ("values:\n  a: ${b}\n  b: ${a}\n", "2:6 a needs itself"),
-        ("values:\n  a: {b: '${a}'}\n", "2:6 a needs itself"),
+        ("values:\n  a: ${b}\n  b: ${a}\n", "2:6 a depends on itself"),
+        ("values:\n  a: {b: '${a}'}\n", "2:6 a depends on itself"),
         ("values: {a: 1, a: 2}\n", "1:16 duplicate key \"a\""),
         ("values: {imports: 1}\n", "1:10 \"imports\" is reserved, and cannot be the name of a value"),
         ("imports: [acme/none]\n", "1:11 acme/none cannot be imported"),
@@ -231,10 +231,10 @@ fn what_is_wrong_is_told_where_it_is() {
         ("values: {a: {fn::concat: '${b}'}, b: []}\n", "1:26 fn::concat takes a list of lists"),
         ("values: {a: {fn::secret: 'x ${b}'}, b: 1}\n", "1:26 fn::secret takes a string without references."),
         ("values: {a: {fn::secret: {ciphertext: '${b}'}}, b: 1}\n", "1:26 fn::secret takes a string"),
-        ("values: {a: {'${b}': 1}, b: 1}\n", "1:14 the keys of an object hold no references"),
+        ("values: {a: {'${b}': 1}, b: 1}\n", "1:14 the keys of an object cannot have references"),
         (
             "values: {a: {fn::validate: {schema: {type: integer}, value: 1}}}\n",
-            "1:37 the type of a schema is one of",
+            "1:37 the type of a schema must be one of",
         ),
         (
             "values: {a: '${s.x}', s: {fn::secret: {ciphertext: sealed-x}}}\n",
@@ -253,7 +253,7 @@ fn what_is_wrong_is_told_where_it_is() {
 }
 
 #[test]
-fn what_is_wrong_is_told_all_at_once() {
+fn all_errors_are_reported_together() {
     let errors = Case::new(&[]).errors("values:\n  a: ${b..c}\n  d: ${e}\n  f: {fn::toBase64: [1]}\n");
     let places: Vec<&str> = errors.iter().filter_map(|error| error.split(' ').next()).collect();
     assert_eq!(places, ["2:9", "2:8", "3:8", "4:21"], "{errors:?}");
@@ -276,7 +276,7 @@ fn base64_may_be_wrapped_and_stand_for_any_bytes() {
          d: {fn::toYAML: [\"${b}\"]}\n  e: {fn::toString: [\"${b}\"]}\n  f: {fn::split: ['', \"${b}\"]}\n",
     );
     assert_eq!((&values["a"], &values["c"]), (&"hello".into(), &"/////w==".into()));
-    assert_eq!(values["b"], "\u{fffd}".repeat(4), "each byte is told");
+    assert_eq!(values["b"], "\u{fffd}".repeat(4), "each byte has its own character");
     assert_eq!(
         (&values["d"], &values["e"]),
         (&"- !!binary /////w==\n".into(), &r#""\xff\xff\xff\xff""#.into())
@@ -350,7 +350,7 @@ fn a_provider_is_asked_once_the_environment_is_opened() {
 }
 
 #[test]
-fn what_the_reference_takes_is_taken_with_a_warning_at_most() {
+fn what_esc_accepts_causes_at_most_a_warning() {
     let case = Case::new(&[("acme/a", "values: {x: 1}\n")]);
     for (text, value, warnings) in [
         ("values: {x: 1}\nvalues: {x: 2}\n", serde_json::json!(2), 1),
@@ -382,7 +382,7 @@ fn a_secret_is_traced_to_its_text_and_known_without_opening() {
 }
 
 #[test]
-fn a_chain_of_too_many_references_is_refused_where_it_is() {
+fn a_chain_of_too_many_references_is_refused() {
     let chain = |links: usize| {
         let link = |n: usize| format!("  a{n:03}: ${{a{:03}}}\n", n + 1);
         format!("values:\n{}  a{links:03}: 1\n", (0..links).map(link).collect::<String>())
@@ -390,12 +390,12 @@ fn a_chain_of_too_many_references_is_refused_where_it_is() {
     assert_eq!(alone(&chain(DEPTH_MAX - 1))["a000"], 1);
     let errors = Case::new(&[]).errors(&chain(DEPTH_MAX));
     let place = format!("{}:9 ", DEPTH_MAX + 2);
-    let words = "this leads too deep: through more than 150 values, references and imports";
+    let words = "this is nested too deep: the limit is 150 values, references and imports";
     assert_eq!(errors, [format!("{place}{words}")]);
 }
 
 #[test]
-fn what_would_become_too_much_is_refused() {
+fn values_that_become_too_large_are_refused() {
     let doubling = |line: &dyn Fn(usize) -> String| {
         let lines: String = (1..60).map(line).collect();
         format!("values:\n  a00: [xxxxxxxxxx]\n{lines}")
@@ -418,7 +418,7 @@ fn what_would_become_too_much_is_refused() {
         (1..400).fold("values:\n  a000: 1\n".to_owned(), |text, n| {
             text + &format!("  a{n:03}: [\"${{a{:03}}}\"]\n", n - 1)
         }),
-        // Many references to something long, and functions of it.
+        // Many references to a long value, and functions of it.
         many("- ${o}"),
         many("- \"${o}\""),
         many("- {fn::toJSON: \"${o}\"}"),
@@ -434,7 +434,7 @@ fn what_would_become_too_much_is_refused() {
 }
 
 #[test]
-fn a_value_may_override_as_many_as_there_are_imports() {
+fn a_value_may_override_one_of_each_import() {
     let name = |n: usize| format!("acme/a{n}");
     let texts: Vec<(String, String)> = (0..99)
         .map(|n| match n {

@@ -1,10 +1,11 @@
-//! What yaml.v3 takes single characters for, where that is another thing than in YAML 1.2.
+//! Characters that yaml.v3 reads differently from YAML 1.2.
 
 use saphyr_parser::StrInput;
 use saphyr_parser::input::{Input, SkipTabs, is_blank_or_breakz};
 
-/// A text as the parser gets it. A comment may begin right behind a quote or a bracket, and a tab parts a key from its value. Between
-/// brackets, a colon is a part of a text without quotes unless a blank follows: `{a:,b: 1}` has the keys `a:` and `b`.
+/// The text for the parser. A comment may start right after a quote or a bracket, and a tab separates a key
+/// from its value. Between brackets, a colon without a blank after it belongs to an unquoted text: `{a:,b:
+/// 1}` has the keys `a:` and `b`.
 pub(super) struct Characters<'a>(StrInput<'a>);
 
 impl<'a> Characters<'a> {
@@ -73,9 +74,10 @@ impl Input for Characters<'_> {
     }
 }
 
-/// Where the first tab is, between two tokens outside of brackets, that yaml.v3 does not take for a blank: at the beginning of a line, or
-/// behind the dash of an item. Where the first of the tokens is a text that takes the blank lines below it, tabs in these belong to it
-/// from the column `least` on. Blanks between comments on lines of their own may be tabs.
+/// The first tab between two tokens outside of brackets that yaml.v3 does not accept as a blank: at the start
+/// of a line, or after the dash of an item. If the first token is a text that includes the blank lines below
+/// it, tabs in these from the column `least` on belong to the text. Blanks between comments on their own
+/// lines may be tabs.
 pub(super) fn stray_tab(gap: &str, begins_line: bool, mut least: Option<usize>) -> Option<usize> {
     let mut start = 0;
     let mut is_below_comment = false;
@@ -104,7 +106,7 @@ pub(super) fn stray_tab(gap: &str, begins_line: bool, mut least: Option<usize>) 
     stray
 }
 
-/// Where the first tab is within a text without quotes that takes tabs for blanks from the column `least` on.
+/// The first tab in an unquoted text before the column `least`, from which on tabs count as blanks.
 pub(super) fn stray_tab_within(text: &str, least: usize) -> Option<usize> {
     let mut start = 0;
     for (index, line) in text.split(['\n', '\r']).enumerate() {
