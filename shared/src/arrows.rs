@@ -1,20 +1,20 @@
-//! Which module may name which: reads every path into another module under `src` and refuses one that is not on
-//! the list.
+//! The allowed imports between modules: finds every path to another module under `src`, and refuses those
+//! that are not listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of this crate that each module may name besides itself. A file comes before its folder.
+/// The modules of this crate that each module may name in addition to itself. A file comes before its folder.
 const MODULES: &[(&str, &[&str])] = &[
-    // Pure: from the ports they take only the type of an instant.
+    // Pure: it uses only the type of a timestamp from the ports.
     ("domain", &["ports::Timestamp"]),
     ("journal", &["domain", "ports::Timestamp"]),
     ("limits", &[]),
     ("ports", &[]),
-    // A request that reserves bytes waits for others to release some, or for its timeout.
+    // A request that reserves bytes waits until others release some, or until its timeout.
     ("account", &["ports"]),
-    // The one schema: makes keys and writes of the ports from values of the domain.
+    // The storage schema: makes keys and writes from values of the domain.
     ("layout", &["domain", "ports"]),
     ("settings", &[]),
     ("cache", &["domain", "layout::Token", "layout::User", "ports"]),
@@ -24,7 +24,7 @@ const MODULES: &[(&str, &[&str])] = &[
         &["account", "cache", "context", "domain", "journal", "layout", "limits", "ports", "settings"],
     ),
     ("wire", &["domain", "layout", "limits", "ports::Timestamp"]),
-    // Handlers check batches and deployments before a service stores them.
+    // Handlers validate batches and deployments before a service stores them.
     (
         "api",
         &[
@@ -35,7 +35,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("adapters", &["ports"]),
 ];
 
-/// Which modules may name these crates.
+/// The modules that may name each of these crates.
 const CRATES: &[(&str, &[&str])] = &[
     ("boon", &["domain"]),
     ("rusqlite", &["adapters"]),
@@ -70,13 +70,14 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file without its comments and its unit tests.
+/// The code of a file without comments and unit tests.
 fn code(text: &str) -> String {
     let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// The paths that begin with `root::`, with groups expanded: `crate::a::{b, c::d}` names `a::b` and `a::c::d`.
+/// The paths that start with `root::`, with groups expanded: `crate::a::{b, c::d}` names `a::b` and
+/// `a::c::d`.
 fn paths(code: &str, root: &str) -> BTreeSet<String> {
     let start = format!("{root}::");
     let mut found = BTreeSet::new();
@@ -119,7 +120,7 @@ fn allows(allowed: &str, path: &str) -> bool {
 }
 
 #[test]
-fn every_module_knows_only_what_it_may() {
+fn modules_name_only_modules_and_crates_on_their_list() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = Vec::new();
     files(&source, &mut all);
@@ -129,7 +130,7 @@ fn every_module_knows_only_what_it_may() {
         let place = file.strip_prefix(&source).unwrap();
         let first = place.components().next().unwrap().as_os_str().to_str().unwrap();
         let module = first.strip_suffix(".rs").unwrap_or(first);
-        // Files of tests may name anything; those below are not modules of the program.
+        // Test files may name anything, and those in folders are not modules of the program.
         let is_test = TEST_FILES.iter().any(|name| place.ends_with(name));
         if is_test || ["lib", "arrows", "phrases"].contains(&module) {
             continue;
@@ -159,9 +160,9 @@ fn every_module_knows_only_what_it_may() {
     assert!(forbidden.is_empty(), "forbidden arrows:\n{}", forbidden.join("\n"));
 }
 
-/// I8: a request is checked with the caller of its access token, and with no other.
+/// I8: every request is checked as a request of its access token's caller.
 #[test]
-fn no_request_is_judged_as_that_of_the_operator() {
+fn no_request_is_checked_as_the_operator() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = Vec::new();
     files(&source.join("api"), &mut all);
@@ -174,7 +175,7 @@ fn no_request_is_judged_as_that_of_the_operator() {
     }
 }
 
-/// The wire and the API show records, and leave keys and writes to the use cases.
+/// The wire and the API show records. Only use cases make keys and writes.
 #[test]
 fn only_use_cases_make_keys_and_writes() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -190,11 +191,12 @@ fn only_use_cases_make_keys_and_writes() {
     }
 }
 
-/// The rooms of the use cases, from the lowest: a file names only files of its own room and of rooms before it.
+/// The rooms of the use cases, from the lowest. A file names only files of its own room and of lower rooms.
 const ROOMS: &[&str] =
     &["store", "identity", "updates", "keys", "states", "environments", "stacks", "maintenance"];
 
-/// The path of a file's module below `src`: `services::states::locks`, or `services::states` for the file of a room itself.
+/// The path of a file's module below `src`: `services::states::locks`, or `services::states` for the file of
+/// a room itself.
 fn module_of(file: &Path, source: &Path) -> Vec<String> {
     let mut names: Vec<String> = file
         .strip_prefix(source)
@@ -207,7 +209,7 @@ fn module_of(file: &Path, source: &Path) -> Vec<String> {
     names
 }
 
-/// The modules of a folder of `src`, each with those that its `use` lines and other paths name.
+/// The modules of a folder of `src`, each with the modules that its imports and other paths name.
 fn named_in(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = Vec::new();
@@ -235,7 +237,7 @@ fn named_in(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     known.collect()
 }
 
-/// A path from the root of the crate; each further `super` goes up from `base`.
+/// A path from the crate's root. Each further `super` goes up from `base`.
 fn absolute(base: &[String], path: &str) -> Vec<String> {
     let mut names = base.to_vec();
     for name in path.split("::") {
@@ -247,7 +249,7 @@ fn absolute(base: &[String], path: &str) -> Vec<String> {
     names
 }
 
-/// Each use case with the use cases that it names.
+/// The use cases, each with the use cases that it names.
 fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
     let below = |name: &str| name.strip_prefix("services::").map(str::to_owned);
     let known: BTreeMap<String, BTreeSet<String>> = named_in("services")
@@ -260,9 +262,9 @@ fn use_cases() -> BTreeMap<String, BTreeSet<String>> {
     known
 }
 
-/// The modules that may be in an import circle.
+/// The modules that may be in an import cycle.
 fn circles(mut known: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
-    // A file that names none of the remaining ones cannot be in one.
+    // A module that names none of the remaining ones cannot be in a cycle.
     while let Some(name) = known.iter().find(|(_, others)| others.is_empty()).map(|(name, _)| name.clone()) {
         known.remove(&name);
         known.values_mut().for_each(|others| {
@@ -272,21 +274,22 @@ fn circles(mut known: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BT
     known
 }
 
-/// Use cases build on each other in one direction: a reader of a file that opens what it names never comes back to it.
+/// Use cases depend on each other in one direction, so that a reader who follows the imports of a file never
+/// returns to it.
 #[test]
-fn no_use_case_knows_itself_through_others() {
+fn use_cases_have_no_import_cycles() {
     assert_eq!(circles(use_cases()), BTreeMap::new(), "these name themselves through others");
 }
 
-/// The files of tests, which may name what they test with.
+/// The files of tests, which may name anything.
 const TEST_FILES: &[&str] = &["tests.rs", "properties.rs", "formats.rs"];
 
-/// The folders whose files import each other in one direction. `domain` has two knots left: of the parts of an environment's
-/// values, and of a state's outputs with their schemas.
+/// The folders without import cycles. `domain` has two cycles left: between the parts of an environment's
+/// values, and between a state's outputs and their schemas.
 const WITHOUT_CIRCLES: &[&str] = &["adapters", "api", "cache", "journal", "layout", "ports", "wire"];
 
 #[test]
-fn no_file_imports_itself_through_others() {
+fn listed_folders_have_no_import_cycles() {
     let known: Vec<_> = WITHOUT_CIRCLES.iter().map(|folder| named_in(folder)).collect();
     assert!(known.iter().all(|files| files.len() > 1), "the files are not found any more: {known:?}");
     for files in known {
@@ -294,8 +297,8 @@ fn no_file_imports_itself_through_others() {
     }
 }
 
-/// The file of a folder only says what is in it and what is public. A name that is imported from there hides where it comes from,
-/// and a circle with it.
+/// A folder's own file only lists its modules and public names. Importing a name through it would hide the
+/// file that defines it, and cycles.
 #[test]
 fn files_of_the_api_import_from_where_a_name_is_defined() {
     let through_root: Vec<String> = named_in("api")

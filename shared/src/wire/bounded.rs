@@ -1,5 +1,5 @@
-//! Lists and maps with a bound that is checked while reading: counting after reading everything would use many times the
-//! memory of the request.
+//! Lists and maps in requests, with a limit that is checked during parsing: checking it afterwards would take
+//! many times the memory of the request.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,14 +17,14 @@ struct Items<T>(Vec<T>);
 #[derive(Debug)]
 pub struct Members<V>(pub BTreeMap<String, V>);
 
-/// For a list in a request; `null` means an empty one.
+/// Reads a list in a request; `null` means an empty one.
 pub(super) fn items<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
     Ok(Option::<Items<T>>::deserialize(deserializer)?.map(|items| items.0))
 }
 
-/// For a map in a request; `null` means an empty one.
+/// Reads a map in a request; `null` means an empty one.
 pub(super) fn members<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, V>>, D::Error> {
@@ -77,6 +77,6 @@ fn check<E: Error>(taken: usize) -> Result<(), E> {
     if taken < ITEMS_MAX {
         Ok(())
     } else {
-        Err(E::custom(format_args!("there are more than {ITEMS_MAX} of them")))
+        Err(E::custom(format_args!("it has more than {ITEMS_MAX} items")))
     }
 }

@@ -1,4 +1,4 @@
-//! Environments as the CLI and the SDKs speak of them.
+//! The shapes of environments in the protocol of the CLI and the SDKs.
 //!
 //! Source of every shape: pulumi v3.274.1, `pkg/cmd/esc/cli/client/apitype.go` and `client.go`.
 
@@ -14,10 +14,9 @@ use crate::domain::environment::{Diagnostic, Range};
 /// `POST /api/esc/environments/{org}`.
 #[derive(Debug, Deserialize)]
 pub struct NamedEnvironment {
-    /// The project; `default` where there is none.
+    /// `default` if missing.
     #[serde(default)]
     pub project: Option<String>,
-    /// The name.
     pub name: String,
 }
 
@@ -25,12 +24,12 @@ pub struct NamedEnvironment {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreEnvironment {
-    /// The project; `default` where there is none.
+    /// `default` if missing.
     #[serde(default)]
     pub project: Option<String>,
-    /// The name.
     pub name: String,
-    /// When it was removed, where several of that name were; the last one where there is none.
+    /// The time of the deletion, if several environments of this name were deleted; the last deletion if
+    /// missing.
     #[serde(default)]
     pub deletion_timestamp: Option<String>,
 }
@@ -39,102 +38,92 @@ pub struct RestoreEnvironment {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Environments {
-    /// A page of them.
+    /// One page of the list.
     pub environments: Vec<EnvironmentSummary>,
-    /// Where the next page begins; empty behind the last.
+    /// The position of the next page; empty after the last.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub next_token: String,
 }
 
-/// An environment in a list.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentSummary {
-    /// Its id.
     pub id: String,
-    /// The owner.
     pub organization: String,
-    /// The project.
     pub project: String,
-    /// The name.
     pub name: String,
-    /// When it was made.
+    /// The time of creation.
     pub created: String,
-    /// When its current revision was written.
+    /// The time at which its current revision was written.
     pub modified: String,
-    /// When it was removed.
+    /// The time of deletion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<String>,
-    /// Who made it.
+    /// The user who created it.
     pub owned_by: RequestedBy,
-    /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// Its settings.
     pub settings: EnvironmentSettings,
 }
 
-/// What is odd about what was taken.
+/// Warnings about an accepted definition.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Diagnostics {
-    /// It.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A refusal of a definition.
+/// The answer to an invalid definition.
 #[derive(Debug, Serialize)]
 pub struct DefinitionError {
-    /// The status again.
+    /// The HTTP status.
     pub code: u16,
-    /// All of it in words.
+    /// All errors as one text.
     pub message: String,
     /// [`Reason::EnvironmentInvalid`].
     pub reason: Reason,
-    /// What is wrong, and where.
+    /// All errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// An evaluated environment, as [`esc`](super::esc) writes it. A text that says nothing has none of the members.
+/// An evaluated environment, as [`esc`](super::esc) writes it. All members are missing if the definition is
+/// empty.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluated {
     /// Its expressions, by the names of its values.
     pub exprs: BTreeMap<String, Value>,
-    /// Its values.
     pub properties: BTreeMap<String, FoundValue>,
-    /// What it was evaluated in.
+    /// The context of the evaluation.
     pub execution_context: OfContext,
 }
 
-/// What an environment was evaluated in.
+/// The context of an evaluation.
 #[derive(Debug, Deserialize)]
 pub struct OfContext {
     /// The members of `context`.
     pub properties: BTreeMap<String, FoundValue>,
 }
 
-/// A value of an environment.
 #[derive(Debug, Deserialize)]
 pub struct FoundValue {
-    /// It: a list and an object are made of values like this one.
+    /// Lists and objects contain values of this type.
     #[serde(default)]
     pub value: Value,
-    /// Whether it is a secret.
     #[serde(default)]
     pub secret: bool,
-    /// Whether it becomes known only when the environment is opened.
+    /// Whether it is known only after opening the environment.
     #[serde(default)]
     pub unknown: bool,
-    /// Where it comes from.
+    /// The origin of the value.
     pub trace: Trace,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Deserialize)]
 pub struct Trace {
-    /// Where it is written.
+    /// The place in a definition.
     #[serde(default)]
     pub def: Option<Range>,
-    /// The value that it takes the place of.
+    /// The overridden value.
     #[serde(default)]
     pub base: Value,
 }
@@ -142,7 +131,7 @@ pub struct Trace {
 /// `POST …/open`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Opened {
-    /// The session.
+    /// The ID of the session.
     pub id: String,
 }
 
@@ -150,19 +139,18 @@ pub struct Opened {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CloneEnvironment {
-    /// The project of the clone; that of what is cloned where there is none.
+    /// The project of the clone; that of the original if missing.
     pub project: Option<String>,
-    /// The name of the clone.
     pub name: String,
-    /// The revision; 0 or nothing for the current one.
+    /// The revision to clone; 0 or missing for the current one.
     pub version: Option<u64>,
-    /// Whether all revisions are cloned.
+    /// Whether to clone all revisions.
     pub preserve_history: bool,
-    /// Who may do what is the same in all of an organization, so this changes nothing.
+    /// No effect, because roles apply to whole organizations.
     pub preserve_access: bool,
-    /// Whether tags are cloned.
+    /// Whether to clone tags.
     pub preserve_environment_tags: bool,
-    /// Whether the names of revisions are cloned.
+    /// Whether to clone the tags of revisions.
     pub preserve_revision_tags: bool,
 }
 
@@ -170,7 +158,7 @@ pub struct CloneEnvironment {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EnvironmentSettings {
-    /// Whether it cannot be removed.
+    /// Whether the environment cannot be deleted.
     #[serde(default)]
     pub deletion_protected: Option<bool>,
 }
@@ -178,30 +166,28 @@ pub struct EnvironmentSettings {
 /// `POST …/encrypt-secrets`.
 #[derive(Debug, Deserialize)]
 pub struct EncryptSecrets {
-    /// The values.
     #[serde(default, deserialize_with = "bounded::items")]
     pub plaintexts: Option<Vec<Base64>>,
 }
 
-/// The answer: in the same order.
+/// The answer, in the same order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EncryptedSecrets {
-    /// To be written as `fn::secret: {ciphertext: …}` into the environment that they were asked for.
+    /// Ciphertexts for `fn::secret: {ciphertext: …}` in the text of this environment.
     pub ciphertexts: Vec<String>,
 }
 
 /// `POST …/decrypt-secrets`.
 #[derive(Debug, Deserialize)]
 pub struct DecryptSecrets {
-    /// What `encrypt-secrets` of the same environment gave, or what stands in its text.
+    /// Ciphertexts from `encrypt-secrets` of the same environment, or from its text.
     #[serde(default, deserialize_with = "bounded::items")]
     pub ciphertexts: Option<Vec<String>>,
 }
 
-/// The answer: in the same order.
+/// The answer, in the same order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DecryptedSecrets {
-    /// The values.
     pub plaintexts: Vec<Base64>,
 }
 
@@ -209,34 +195,33 @@ pub struct DecryptedSecrets {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub number: u64,
-    /// When it was written.
+    /// The time at which it was written.
     pub created: String,
-    /// Who wrote it.
+    /// The author's login.
     pub creator_login: String,
-    /// The same.
+    /// Also the author's login.
     pub creator_name: String,
-    /// What it is called; `latest` is the current one.
+    /// The names of the revision; `latest` is the current one.
     pub tags: Vec<String>,
-    /// That it is not to be used any more.
+    /// Set if the revision was retracted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retracted: Option<Retracted>,
 }
 
-/// That a revision is not to be used any more.
+/// The retraction of a revision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Retracted {
-    /// What is used in its place.
+    /// The revision to use instead.
     pub replacement: u64,
-    /// Since when.
+    /// The time of the retraction.
     pub at: String,
-    /// Who said so.
+    /// The login of the user who retracted it.
     pub by_login: String,
-    /// The same.
+    /// Also that login.
     pub by_name: String,
-    /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -245,18 +230,16 @@ pub struct Retracted {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Retract {
-    /// What is used in its place; the current one where there is none.
+    /// The revision to use instead; the current one if missing.
     pub replacement: Option<u64>,
-    /// Why.
     pub reason: String,
 }
 
 /// `POST …/versions/tags`.
 #[derive(Debug, Deserialize)]
 pub struct NewRevisionTag {
-    /// The name.
     pub name: String,
-    /// The revision; the current one where there is none.
+    /// The revision; the current one if missing.
     #[serde(default)]
     pub revision: Option<u64>,
 }
@@ -264,26 +247,25 @@ pub struct NewRevisionTag {
 /// `PATCH …/versions/tags/{tag}`.
 #[derive(Debug, Deserialize)]
 pub struct RevisionTagEdit {
-    /// The revision; the current one where there is none.
+    /// The revision; the current one if missing.
     #[serde(default)]
     pub revision: Option<u64>,
 }
 
-/// The name of a revision.
+/// A tag of a revision.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionTag {
-    /// The name.
     pub name: String,
-    /// The revision.
+    /// The revision's number.
     pub revision: u64,
-    /// When it was made.
+    /// The time of creation.
     pub created: String,
-    /// When it was changed last.
+    /// The time of the last change.
     pub modified: String,
-    /// Who did.
+    /// The login of the user who changed it last.
     pub editor_login: String,
-    /// The same.
+    /// Also that login.
     pub editor_name: String,
 }
 
@@ -291,19 +273,17 @@ pub struct RevisionTag {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionTags {
-    /// A page of them.
+    /// One page of the list.
     pub tags: Vec<RevisionTag>,
-    /// Where the next page begins; empty behind the last.
+    /// The position of the next page; empty after the last.
     pub next_token: String,
 }
 
-/// A tag as it is written.
+/// A tag in a request.
 #[derive(Debug, Deserialize)]
 pub struct TagText {
-    /// The name.
     #[serde(default)]
     pub name: String,
-    /// The value.
     #[serde(default)]
     pub value: String,
 }
@@ -312,10 +292,10 @@ pub struct TagText {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TagEdit {
-    /// As it is said to be.
+    /// The tag before the change, which has to match.
     #[serde(default)]
     pub current_tag: Option<TagText>,
-    /// As it becomes.
+    /// The tag after the change.
     pub new_tag: TagText,
 }
 
@@ -323,17 +303,15 @@ pub struct TagEdit {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tag {
-    /// Its name.
     pub name: String,
-    /// What it says.
     pub value: String,
-    /// When it was made.
+    /// The time of creation.
     pub created: String,
-    /// When it was changed last.
+    /// The time of the last change.
     pub modified: String,
-    /// Who did.
+    /// The login of the user who changed it last.
     pub editor_login: String,
-    /// The same.
+    /// Also that login.
     pub editor_name: String,
 }
 
@@ -341,8 +319,8 @@ pub struct Tag {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tags {
-    /// A page of them, by their names.
+    /// One page of the tags, by name.
     pub tags: BTreeMap<String, Tag>,
-    /// Where the next page begins; `0` behind the last.
+    /// The position of the next page; `0` after the last.
     pub next_token: String,
 }

@@ -1,7 +1,7 @@
-//! Evaluated environments as clients read them. Each shape is named as in pulumi v3.274.1, `sdk/go/common/esc/`: `esc.Expr`,
-//! `esc.Value` and the others.
+//! Evaluated environments in the form that clients read. Each shape has its name in pulumi v3.274.1,
+//! `sdk/go/common/esc/`: `esc.Expr`, `esc.Value` and so on.
 //!
-//! Lists and maps are walked while they are written, so that no second tree is held in memory.
+//! Lists and maps are serialized from the evaluation itself, without a second tree in memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,15 +21,15 @@ use crate::domain::environment::{Diagnostic, Range, Span};
 /// An environment as JSON text.
 ///
 /// # Errors
-/// If a number in it is not JSON, which the evaluation rules out.
+/// If a number is not valid JSON, which the evaluation excludes.
 pub fn environment(evaluation: &Evaluation<'_>) -> serde_json::Result<String> {
     serde_json::to_string(&Environment::of(evaluation, &[]))
 }
 
-/// The same with its diagnostics.
+/// An environment and its diagnostics as JSON text.
 ///
 /// # Errors
-/// Those of [`environment`].
+/// As for [`environment`].
 pub fn checked(evaluation: &Evaluation<'_>) -> serde_json::Result<String> {
     serde_json::to_string(&Environment::of(evaluation, &evaluation.diagnostics))
 }
@@ -37,12 +37,13 @@ pub fn checked(evaluation: &Evaluation<'_>) -> serde_json::Result<String> {
 /// A value as JSON text.
 ///
 /// # Errors
-/// Those of [`environment`].
+/// As for [`environment`].
 pub fn value(value: &value::Value) -> serde_json::Result<String> {
     serde_json::to_string(&Value::of(value))
 }
 
-/// `esc.Environment`, with the diagnostics of `apitype.CheckYAMLResponse`. A text that says nothing has none of the other members.
+/// `esc.Environment`, with the diagnostics of `apitype.CheckYAMLResponse`. An empty definition has only
+/// these.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Environment<'a> {
@@ -165,7 +166,7 @@ struct Builtin<'a> {
     arg: Expr<'a>,
 }
 
-/// The argument of a call as it is written. The text of a secret that is not sealed is left out.
+/// The argument of a call as written, without the plain text of unsealed secrets.
 fn argument<'a>(call: &'a Call, arguments: &'a [Expression<'_>], environment: &'a str) -> Expr<'a> {
     let literal = |span: Span, text: &'a str| Expr::literal(environment, span, text);
     let mut members: Vec<(&str, Expr<'a>)> = Vec::new();
@@ -204,7 +205,7 @@ enum Literal<'a> {
     String(&'a str),
 }
 
-/// A number as it is written.
+/// A number with the digits of its source.
 struct Number<'a>(&'a str);
 
 impl Serialize for Number<'_> {
@@ -214,7 +215,7 @@ impl Serialize for Number<'_> {
     }
 }
 
-/// Expressions of an environment, by their names.
+/// Expressions of an environment, by name.
 struct Exprs<'a>(&'a BTreeMap<&'a str, Expression<'a>>, &'a str);
 
 impl Serialize for Exprs<'_> {
@@ -223,7 +224,7 @@ impl Serialize for Exprs<'_> {
     }
 }
 
-/// Expressions of an environment in their order.
+/// Expressions of an environment, in order.
 struct List<'a>(&'a [Expression<'a>], &'a str);
 
 impl Serialize for List<'_> {
@@ -249,7 +250,7 @@ impl Serialize for Object<'_> {
     }
 }
 
-/// Where the keys of an object are written; the last of each name.
+/// The places of an object's keys, with the last of each name.
 struct KeyRanges<'a>(&'a [(Key, definition::Expr)], &'a str);
 
 impl Serialize for KeyRanges<'_> {
@@ -328,7 +329,8 @@ impl<'a> Value<'a> {
         )
     }
 
-    /// An overridden value. Of an array and an object only the place is given: they would grow with each level of imports.
+    /// An overridden value. An array or an object has only its place, because its content would grow with
+    /// each level of imports.
     fn overridden(value: &'a value::Value) -> Self {
         Self::with(
             value,
@@ -387,7 +389,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// The characters of a text; each byte that is not UTF-8 becomes U+FFFD.
+/// The characters of a text. Each byte that is not valid UTF-8 becomes U+FFFD.
 fn characters(text: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(text) {
         return Cow::Borrowed(text);
@@ -409,7 +411,7 @@ impl Serialize for Items<'_> {
     }
 }
 
-/// The properties of an object, also those of what it overrides.
+/// The properties of an object, including those of its base.
 struct Properties<'a>(&'a value::Value);
 
 struct Property(Rc<value::Value>);

@@ -1,35 +1,35 @@
-//! Why the server refuses a request, as one word that scripts may rely on.
+//! The reasons of refusals: words that scripts may rely on.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! reasons {
     ($($status:literal $word:literal $name:ident: $meaning:literal;)*) => {
-        /// The `reason` of an error: a word that stays the same while messages change. New ones may come.
+        /// The `reason` of an error: a word that stays the same when messages change. New reasons may be
+        /// added.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Reason {
             $(#[doc = $meaning] #[serde(rename = $word)] $name,)*
         }
 
         impl Reason {
-            /// Every reason, by status.
+            /// All reasons, by status.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The word.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
             }
 
-            /// The reason of a word; `None` for one that a newer server sends.
+            /// Parses a reason; `None` for one of a newer server.
             pub fn parse(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$name),)* _ => None }
             }
 
-            /// The status that comes with it.
+            /// The HTTP status of answers with this reason.
             pub fn status(self) -> u16 {
                 match self { $(Self::$name => $status),* }
             }
 
-            /// What it means and what to do, as Markdown.
+            /// The meaning and the next step, as Markdown.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning),* }
             }
@@ -44,7 +44,7 @@ reasons! {
     400 "invalid_state" InvalidState: "The body is not a state of Terraform or OpenTofu.";
     400 "invalid_ciphertext" InvalidCiphertext: "This server did not encrypt the ciphertext for this stack or environment. Set the secret again.";
     400 "plaintext_secrets" PlaintextSecrets: "The deployment holds secrets in plain text. Encrypt them first.";
-    400 "limit_exceeded" LimitExceeded: "There would be more of something, or a longer value, than the message allows.";
+    400 "limit_exceeded" LimitExceeded: "A number or a length would exceed the limit in the message.";
     400 "stack_has_resources" StackHasResources: "The stack still has resources. Destroy them, or force the deletion.";
     400 "label_policy_violated" LabelPolicyViolated: "The labels break the organization's policy.";
     400 "environment_invalid" EnvironmentInvalid: "The definition of the environment has errors, which `diagnostics` lists.";
@@ -54,14 +54,14 @@ reasons! {
     403 "state_forbidden" StateForbidden: "The state does not exist, or the caller may not use it. It is not 404, which clients take for an empty state.";
     403 "state_encrypted" StateEncrypted: "The client encrypted the state, so the server cannot read its outputs.";
     403 "update_token_invalid" UpdateTokenInvalid: "The update token is not valid for this update. Run the command again.";
-    403 "update_over" UpdateOver: "The update is over or may not go on, and the server keeps nothing more that its client sends.";
-    404 "not_supported" NotSupported: "This server does not have what the path names.";
+    403 "update_over" UpdateOver: "The update has ended or cannot continue, and the server stores nothing more from its client.";
+    404 "not_supported" NotSupported: "The server has no feature at this path.";
     404 "organization_not_found" OrganizationNotFound: "The organization does not exist, or the caller is not a member.";
     404 "user_not_found" UserNotFound: "The user does not exist.";
     404 "project_not_found" ProjectNotFound: "No stack of the project exists.";
     404 "stack_not_found" StackNotFound: "The stack does not exist, or the caller may not see it.";
-    404 "stack_version_not_found" StackVersionNotFound: "The stack has no such version, or has not been updated yet.";
-    404 "stack_version_erased" StackVersionErased: "The version is older than those that the server keeps.";
+    404 "stack_version_not_found" StackVersionNotFound: "The stack has no such version, or no version yet.";
+    404 "stack_version_erased" StackVersionErased: "The version is older than the versions that the server keeps.";
     404 "stack_config_not_found" StackConfigNotFound: "The server does not store the configuration of this stack.";
     404 "update_not_found" UpdateNotFound: "The stack has no such update.";
     404 "tag_not_found" TagNotFound: "The stack or environment has no such tag.";
@@ -71,40 +71,40 @@ reasons! {
     404 "environment_not_found" EnvironmentNotFound: "The environment does not exist, or the caller may not see it.";
     404 "revision_not_found" RevisionNotFound: "The environment has no such revision.";
     404 "session_not_found" SessionNotFound: "The opened environment expired, or somebody else opened it. Open it again.";
-    405 "method_not_allowed" MethodNotAllowed: "The path does not take this method. The `Allow` header lists those that it takes.";
-    408 "request_timeout" RequestTimeout: "The request did not come to its end in time.";
+    405 "method_not_allowed" MethodNotAllowed: "The path does not support this method. The `Allow` header lists the supported ones.";
+    408 "request_timeout" RequestTimeout: "The request was not complete in time.";
     409 "stack_exists" StackExists: "A stack of this name exists.";
     409 "stack_locked" StackLocked: "Another update holds the stack. Wait for it, or cancel it.";
     409 "update_of_other_user" UpdateOfOtherUser: "Another user created the update.";
-    409 "update_not_ready" UpdateNotReady: "The update is not in the right step for this, as one that was not started or is over.";
-    409 "nothing_to_cancel" NothingToCancel: "The last update is over already.";
-    409 "delta_mismatch" DeltaMismatch: "The delta does not apply to what was saved before. Send the whole text.";
+    409 "update_not_ready" UpdateNotReady: "The update is in another step: for example, it was not started, or has ended.";
+    409 "nothing_to_cancel" NothingToCancel: "The last update has already ended.";
+    409 "delta_mismatch" DeltaMismatch: "The delta does not apply to the text that was saved before. Send the whole text.";
     409 "state_exists" StateExists: "A state of this name or id exists.";
     409 "state_has_resources" StateHasResources: "The state still has resources. Destroy them, or force the deletion.";
     409 "state_lock_lost" StateLockLost: "Another lock holds the state now.";
-    409 "state_write_refused" StateWriteRefused: "The server did not take the write as a version, and keeps it under the id in the message.";
+    409 "state_write_refused" StateWriteRefused: "The server refused the write as a version, and stores it under the ID in the message.";
     409 "dependency_refused" DependencyRefused: "The dependency would make a cycle, or its name is taken.";
-    409 "label_policy_changed" LabelPolicyChanged: "Somebody changed the label policy meanwhile. Read it again.";
+    409 "label_policy_changed" LabelPolicyChanged: "The label policy has changed since you read it. Read it again.";
     409 "environment_exists" EnvironmentExists: "An environment, or a tag of one, of this name exists.";
-    409 "environment_changed" EnvironmentChanged: "Somebody changed the environment meanwhile. Read it again.";
+    409 "environment_changed" EnvironmentChanged: "The environment has changed since you read it. Read it again.";
     409 "environment_protected" EnvironmentProtected: "The environment is protected from deletion.";
     410 "state_deleted" StateDeleted: "The state was deleted, and its name is reserved. Undelete it, or create a new one.";
-    413 "request_too_large" RequestTooLarge: "The body, or a part of it, is longer than the message allows.";
-    413 "too_large_for_gateway" TooLargeForGateway: "The request or its answer is longer than the gateway of these functions lets through. Run `statewright serve`, for example in a container, on the same store.";
+    413 "request_too_large" RequestTooLarge: "The body, or a part of it, exceeds the limit in the message.";
+    413 "too_large_for_gateway" TooLargeForGateway: "The request or its answer exceeds the limit of the functions' gateway. Run `statewright serve`, for example in a container, on the same store.";
     413 "state_near_limit" StateNearLimit: "The state's next version would probably not fit through the gateway. Split the state, or run `statewright serve`, for example in a container, on the same store.";
     423 "state_locked" StateLocked: "Somebody holds the lock of the state. Wait for it, or break it.";
     424 "master_key_unavailable" MasterKeyUnavailable: "The server cannot use its master key, so secrets cannot be encrypted or opened.";
     429 "too_many_requests" TooManyRequests: "The token has too many requests under way, or the address has too many connections. `Retry-After` says when to try again.";
     429 "too_many_wrong_passwords" TooManyWrongPasswords: "Somebody sent wrong passwords for this user. `Retry-After` says when to try again.";
     429 "passwords_busy" PasswordsBusy: "The server is checking too many passwords. Try again.";
-    500 "stored_data_damaged" StoredDataDamaged: "What is stored does not read back. The server's log says why, under the request's ID.";
+    500 "stored_data_damaged" StoredDataDamaged: "Stored data cannot be read. The server's log says why, under the request's ID.";
     500 "stored_data_too_new" StoredDataTooNew: "A newer version of the server stored this. Upgrade the server.";
-    503 "contended" Contended: "Others changed the same item at every attempt. Try again.";
+    503 "contended" Contended: "Other requests changed the same item during every attempt. Try again.";
     503 "server_busy" ServerBusy: "Other requests hold the server's memory. Try again.";
     503 "server_stopping" ServerStopping: "The server is stopping. Send the request again.";
     503 "not_ready" NotReady: "A part of the server does not work yet.";
     503 "store_unavailable" StoreUnavailable: "The store did not answer. Nothing is lost. Try again.";
-    507 "disk_full" DiskFull: "The disk of the server is full. What was acknowledged is kept.";
+    507 "disk_full" DiskFull: "The disk of the server is full. Acknowledged writes are safe.";
 }
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Write it again with `UPDATE_PAGES=1 cargo test --workspace --lib the_page_lists_every_reason`.
+    /// Regenerate the page with `UPDATE_PAGES=1 cargo test --workspace --lib the_page_lists_every_reason`.
     #[test]
     fn the_page_lists_every_reason() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/http-api.md");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_is_one_word_of_its_own() {
+    fn every_reason_has_its_own_word() {
         let words: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
         assert_eq!(words.len(), Reason::ALL.len());
         for reason in Reason::ALL {

@@ -1,7 +1,7 @@
-//! What a type reads of JSON, told by the type itself as a JSON schema.
+//! JSON schemas of Rust types.
 //!
-//! A type that is read with serde asks for what it wants, member by member. [`of`] lets it ask, and notes what, instead of answering: what
-//! is described is what is read, and nobody has to keep the two alike.
+//! [`of`] derives the schema of a type from its `Deserialize` implementation: it acts as a deserializer and
+//! records each request for a type or a member. So the documented schema is always what the server reads.
 
 use std::cell::Cell;
 
@@ -10,12 +10,13 @@ use serde::de::value::Error;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-/// The schema of what is read as `T`. A number is an `integer` where no fraction is taken; `{}` is whatever is kept as it came.
+/// The schema of the JSON that `T` is read from. A number without a fraction is an `integer`; `{}` is a value
+/// that is kept as sent.
 pub(crate) fn of<'de, T: Deserialize<'de>>() -> Value {
     describe::<T>(&mut Vec::new())
 }
 
-/// The schema of an object that has the members of two.
+/// The schema of an object with the members of both.
 pub(crate) fn both(mut first: Value, mut second: Value) -> Value {
     if let (Some(all), Some(more)) =
         (first["properties"].as_object_mut(), second["properties"].as_object_mut())
@@ -35,7 +36,7 @@ pub(crate) fn page(name: &str, item: Value) -> Value {
 fn describe<'de, T: Deserialize<'de>>(path: &mut Vec<Step>) -> Value {
     let seen = Cell::new(Seen::Nothing);
     let is_nullable = Cell::new(false);
-    // It ends without a value, by the error that tells that all was seen.
+    // The result is always an error, which ends the deserialization after the request was recorded.
     let _ = T::deserialize(Ask { path, seen: &seen, is_nullable: &is_nullable });
     let mut below = |step| {
         path.push(step);
@@ -61,14 +62,14 @@ fn describe<'de, T: Deserialize<'de>>(path: &mut Vec<Step>) -> Value {
     schema
 }
 
-/// A way into a value.
+/// A step on the path to a part of a value.
 #[derive(Clone, Copy)]
 enum Step {
     Inside,
     Member(&'static str),
 }
 
-/// What was asked for at the end of the way.
+/// The type requested at the end of the path.
 #[derive(Clone, Copy)]
 enum Seen {
     Nothing,
@@ -79,7 +80,7 @@ enum Seen {
     Object(&'static [&'static str]),
 }
 
-/// Leads along a way, and notes what is asked for at its end.
+/// A deserializer that follows a path and records the type requested at its end.
 struct Ask<'a> {
     path: &'a [Step],
     seen: &'a Cell<Seen>,
@@ -149,7 +150,7 @@ impl<'de> Deserializer<'de> for Ask<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // How serde_json asks for a text of JSON as it is.
+        // The name by which serde_json requests raw JSON text.
         if name.starts_with("$serde_json::private::") {
             self.note(Seen::Nothing)
         } else {
@@ -208,7 +209,7 @@ impl<'de> Deserializer<'de> for Ask<'_> {
     }
 }
 
-/// A list or a map of one.
+/// A list or a map with one item.
 struct One<'a> {
     key: Option<&'static str>,
     value: Option<Ask<'a>>,

@@ -1,4 +1,4 @@
-//! A schema that an output fits now.
+//! Infers a schema that an output matches now.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use super::outputs::OUTPUT_BYTES_MAX;
 use crate::domain::json_schema::Schema;
 
-/// A schema that an output fits now, from the type that its configuration gives it and, where that leaves it open, from its
-/// value. Null is let in where there is null now. Of a sensitive output it tells no more than the kind.
+/// Infers a schema that an output matches now: from the type in its configuration, or from its value if the
+/// type is `dynamic`. It allows null if the value has null there. For a sensitive output it has only the
+/// type.
 ///
-/// `None` for an output that is too long to be looked at, and for what would be a schema that is.
+/// `None` if the output is too long, or the schema would be.
 pub fn infer(text: &str) -> Option<Value> {
     let output = serde_json::from_str(text).ok().filter(|_| text.len() <= OUTPUT_BYTES_MAX)?;
     infer_of(&output)
@@ -49,13 +50,14 @@ fn typed(name: &str, or_null: bool) -> Value {
     Value::Object(Map::from_iter([("type".to_owned(), kind)]))
 }
 
-/// What lies below this is not looked at.
+/// The deepest inferred level. Below it, the schema allows everything.
 const INFERRED_DEPTH_MAX: usize = 12;
 
-/// Values that are looked at in a list or a map.
+/// The values of a list or a map that are inspected, at most.
 const SAMPLES_MAX: usize = 100;
 
-/// The schema of a type as it stands in a state (`"string"`, `["list","string"]`, `["object",{…}]`), with values of it.
+/// The schema of a type in the notation of states (`"string"`, `["list","string"]`, `["object",{…}]`), with
+/// sample values.
 fn of_type(kind: &Value, samples: &[&Value], depth: usize) -> Value {
     let anything = || Value::Object(Map::new());
     if depth > INFERRED_DEPTH_MAX {
@@ -119,7 +121,7 @@ fn of_type(kind: &Value, samples: &[&Value], depth: usize) -> Value {
                     of_type(kind, &of_place, depth + 1)
                 })
                 .collect();
-            // `[a, b]` is a tuple for the client, and a list for who wrote it.
+            // `[a, b]` is a tuple to the client, and a list to its author.
             match of_items.split_first() {
                 None => typed("array", or_null),
                 Some((first, others)) if others.iter().all(|other| other == first) => {
@@ -132,7 +134,7 @@ fn of_type(kind: &Value, samples: &[&Value], depth: usize) -> Value {
     }
 }
 
-/// The schema of values alone, where all of them are of one kind.
+/// The schema of values without a type, if all have the same type.
 fn of_values(samples: &[&Value], depth: usize) -> Value {
     let mut kinds = samples.iter().filter(|value| !value.is_null()).map(|value| kind_of(value));
     match kinds.next() {
@@ -141,7 +143,7 @@ fn of_values(samples: &[&Value], depth: usize) -> Value {
     }
 }
 
-/// The type of a value as it would stand in a state, one level of it.
+/// The outermost type of a value, in the notation of states.
 fn kind_of(value: &Value) -> Value {
     let open = || Value::from("dynamic");
     match value {

@@ -1,4 +1,4 @@
-//! The outputs of a state, and how they stand to their schemas.
+//! The outputs of a state, and whether they match their schemas.
 
 use std::collections::BTreeMap;
 
@@ -8,46 +8,43 @@ use serde_json::Value;
 use super::edges::Mark;
 use crate::domain::json_schema::{Checked, Schema, Steps, shortened};
 
-/// An output, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// Its name.
     pub name: String,
-    /// Whether its configuration calls it sensitive.
+    /// Whether its configuration marks it as sensitive.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sensitive: bool,
-    /// Its value as far as that is told from others. `None` in what is not a version, and in versions that were written before
-    /// this was kept.
+    /// The mark of its value. `None` outside of versions, and in versions that were written before marks were
+    /// stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
-    /// How it stands to its schema; `None` where its state has no schemas.
+    /// Whether it matches its schema; `None` if its state has no schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<Validity>,
 }
 
-/// How an output stands to its schema.
+/// Whether an output matches its schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// It is as its schema says.
+    /// It matches.
     Valid,
-    /// It is not.
+    /// It does not match.
     Invalid,
-    /// It could not be told: the schema cannot be read, or the check took too long.
+    /// Unknown: the schema is invalid, or the check exceeded a limit.
     Error,
-    /// It has no schema, or is too long to be looked at.
+    /// It has no schema, or is too long to be checked.
     NotValidated,
 }
 
-/// How an output stands to its schema, and why. It is advice: no write is refused for it.
+/// Whether an output matches its schema, and why. It is only a hint: no write is refused for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validity {
-    /// How.
     pub status: Standing,
-    /// Why, in words of the schema: nothing of the value.
+    /// The reason, in terms of the schema. It never quotes the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Where in the value: `$.subnets[0].id`.
+    /// The place in the value, such as `$.subnets[0].id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }
@@ -73,7 +70,7 @@ impl From<Checked> for Validity {
 /// The longest output that is checked, in bytes of its text.
 pub(super) const OUTPUT_BYTES_MAX: usize = 1 << 20;
 
-/// Says of each output how it stands to its schema. `texts` are those of the state.
+/// Checks each output against its schema. `texts` has the JSON of the outputs by name.
 pub fn judge_outputs(outputs: &mut [Output], texts: &[(String, &str)], schemas: &BTreeMap<String, &Value>) {
     let texts: BTreeMap<&str, &str> = texts.iter().map(|(name, text)| (name.as_str(), *text)).collect();
     let mut steps = Steps::default();
@@ -88,8 +85,7 @@ pub fn judge_outputs(outputs: &mut [Output], texts: &[(String, &str)], schemas: 
 
 fn judge_output(schema: &Value, text: &str, is_sensitive: bool, steps: &mut Steps) -> Validity {
     if text.len() > OUTPUT_BYTES_MAX {
-        let words =
-            format!("it has {} bytes, and {OUTPUT_BYTES_MAX} are the most that is looked at", text.len());
+        let words = format!("it has {} bytes, and at most {OUTPUT_BYTES_MAX} are checked", text.len());
         return Validity::because(Standing::NotValidated, words);
     }
     let schema = match Schema::read(schema) {
@@ -101,8 +97,8 @@ fn judge_output(schema: &Value, text: &str, is_sensitive: bool, steps: &mut Step
             let value = output.get("value").unwrap_or(&Value::Null);
             schema.check(value, is_sensitive, steps).into()
         }
-        // What a parser says of a text may quote it.
-        Err(_) => Validity::because(Standing::Error, "the output is nested too deep to be looked at"),
+        // The parser's message may quote the text.
+        Err(_) => Validity::because(Standing::Error, "the output is nested too deep to be checked"),
     }
 }
 
@@ -113,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_output_is_judged_by_its_schema_and_in_bounded_time() {
+    fn each_output_is_checked_in_bounded_time() {
         let output =
             |name: &str, sensitive| Output { name: name.to_owned(), sensitive, mark: None, validity: None };
         let names = ["fits", "secret", "none", "broken", "long"];
