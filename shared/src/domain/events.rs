@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_as_it_is_loses_its_properties_and_nothing_else() {
+    fn unchanged_resources_lose_only_their_properties() {
         let (inputs, outputs, empty) =
             (json!({ "a": "{\"}" }), json!({ "b": [1, { "c": 2.50 }] }), json!({}));
         let bare = state(&empty, &empty);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_kept_whatever_it_is_called() {
+    fn changed_properties_are_kept_for_every_operation() {
         let (one, other, empty) = (json!({ "a": 1 }), json!({ "a": 2 }), json!({}));
         // The outputs of a stack or a component change even in a step named `same`.
         let changed = batch("resOutputsEvent", "same", &state(&one, &one), &state(&one, &other));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_batch_is_left_alone() {
+    fn a_text_that_is_not_a_batch_is_unchanged() {
         for text in [
             "",
             "\"same\"",

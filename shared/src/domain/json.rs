@@ -583,7 +583,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn what_reads_as_json_here_is_what_serde_json_reads(text in "[-0-9eE.+{}\\[\\],:\"a\\\\u0f \ntrfalsn]{0,24}") {
+        fn our_parser_accepts_the_same_json_as_serde_json(text in "[-0-9eE.+{}\\[\\],:\"a\\\\u0f \ntrfalsn]{0,24}") {
             let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
             prop_assert_eq!(skip_all(&text).is_ok(), theirs, "{}", text);
         }
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_tells_of_objects_and_of_the_strings_in_them() {
+    fn a_walk_reports_objects_and_their_strings() {
         const TEXT: &str = r#" ["no", {"a": "x", "b": [{}, "no", {"\u0063" : "\"}"}], "d": 1, "e":"y"}]"#;
         struct Told(Vec<String>);
         impl<'a> Visitor<'a> for Told {

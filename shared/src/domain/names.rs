@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_not_called_as_what_stands_behind_one_in_a_path() {
+    fn a_state_name_cannot_be_a_word_of_the_paths() {
         for word in ["lock", "unlock", "outputs"] {
             assert!(StateAddress::parse("acme", "net", Some(word)).is_err(), "{word}");
             assert!(StateAddress::parse("acme", word, None).is_err(), "{word}");

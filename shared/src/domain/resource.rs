@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_is_there_already_is_no_edit() {
+    fn setting_a_present_mark_is_not_an_edit() {
         let mut resource = read(r#"{"urn":"u","type":"t","delete":true}"#);
         resource.mark_delete();
         assert!(resource.unedited_text().is_some());

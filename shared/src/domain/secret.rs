@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ciphertexts_and_the_word_itself_are_none() {
+    fn ciphertexts_and_the_bare_word_are_not_secrets() {
         let sealed = format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"AAAA"}}"#);
         let text = format!(r#"{{"resources":[{{"outputs":{{"a":{sealed},"plaintext":"just a name"}}}}]}}"#);
         assert!(!holds_plaintext(text.as_bytes()));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_to_look_at_counts_as_plaintext() {
+    fn text_nested_too_deep_counts_as_plaintext() {
         let text = format!(r#"{{"{SECRET}":"plaintext","a":{}{}}}"#, "[".repeat(1000), "]".repeat(1000));
         assert!(holds_plaintext(text.as_bytes()));
     }

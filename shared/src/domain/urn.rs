@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_part_or_the_prefix_is_no_urn() {
+    fn a_urn_needs_all_parts_and_the_prefix() {
         for text in ["", "urn:pulumi:", "urn:pulumi:a::b::c", "urn:other:a::b::c::d", "a::b::c::d"] {
             assert_eq!(Urn::parse(text), None, "{text}");
         }

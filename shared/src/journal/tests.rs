@@ -55,7 +55,7 @@ fn refusal(entry: &str) -> String {
 }
 
 #[test]
-fn what_this_update_made_comes_before_what_is_left_of_the_base() {
+fn resources_of_the_update_come_before_those_of_the_base() {
     let result = replayed(
         &base_of(&["a", "b", "c"]),
         &[
@@ -87,7 +87,7 @@ fn a_removal_wins_over_a_replacement_and_that_over_a_mark() {
 }
 
 #[test]
-fn what_began_and_did_not_end_is_pending() {
+fn operations_without_an_end_are_pending() {
     let operation = |kind: &str, name: &str| json!({"resource": resource(name), "type": kind});
     let base = json!({"version": 3, "deployment": {"pending_operations": [
         operation("creating", "old"), operation("updating", "gone")]}});
@@ -108,7 +108,7 @@ fn what_began_and_did_not_end_is_pending() {
 }
 
 #[test]
-fn a_refresh_drops_what_dangles_and_a_rebuilt_base_counts_anew() {
+fn a_refresh_drops_dangling_references_and_renumbers_the_base() {
     let mut child = resource("b");
     child["parent"] = json!(urn("a"));
     child["dependencies"] = json!([urn("a")]);
@@ -128,7 +128,7 @@ fn a_refresh_drops_what_dangles_and_a_rebuilt_base_counts_anew() {
 }
 
 #[test]
-fn a_refresh_within_a_run_drops_only_what_dangles() {
+fn a_refresh_within_a_run_drops_only_dangling_references() {
     let mut child = resource("c");
     child["dependencies"] = json!([urn("a"), urn("b")]);
     child["parent"] = json!(urn("b"));
@@ -339,7 +339,7 @@ fn extensions_of_the_base_win_and_snippets_are_replaced() {
 }
 
 #[test]
-fn what_nobody_changed_keeps_every_byte_and_place() {
+fn unchanged_resources_keep_their_bytes_and_places() {
     let base = r#"{"later":[1e400],"version":3,"deployment":{"manifest":{"time":"2020-01-01T00:00:00Z","host":"x","plugins":[{}],"magic":"","version":""},"zone":"\u00e9","resources":[{"type":"t","x":12345678901234567890,"urn":"urn:pulumi:dev::p::t::a","inputs":{"f":1.0E+2}, "delete" : false}],"metadata":{"mine":-0}}}"#;
     let body = journal(&[json!({"kind": 1, "operationID": 1, "deleteOld": 0})]);
     let result = replay(Some(base.as_bytes()), parse_batch(body.as_bytes()).unwrap(), INSTANT).unwrap();
@@ -391,7 +391,7 @@ fn readers_get_the_outputs_and_the_secrets_provider() {
 }
 
 #[test]
-fn a_state_from_before_version_3_says_what_its_inputs_depend_on() {
+fn a_state_before_version_3_lists_dependencies_of_its_inputs() {
     let base = json!({"version": 2, "deployment": {"resources": [resource("a"),
         {"urn": urn("b"), "type": "t:m:T", "inputs": {"p": 1, "q": 2}, "dependencies": [urn("a")]}]}});
     let result = replay(Some(base.to_string().as_bytes()), Vec::new(), INSTANT).unwrap();
@@ -410,14 +410,14 @@ fn the_manifest_keeps_the_base_version_with_its_own_magic() {
 }
 
 #[test]
-fn a_base_that_is_no_deployment_is_an_error() {
+fn a_base_that_is_not_a_deployment_is_an_error() {
     for base in ["", "null", "{}", r#"{"version":5}"#, r#"{"version":3,"deployment":{"resources":{}}}"#] {
         assert!(replay(Some(base.as_bytes()), Vec::new(), INSTANT).is_err(), "{base}");
     }
 }
 
 #[test]
-fn a_batch_without_entries_is_a_batch_of_none() {
+fn a_batch_without_entries_is_empty() {
     for body in ["{}", r#"{"entries":[]}"#, r#"{"entries":null,"more":{}}"#] {
         assert_eq!(parse_batch(body.as_bytes()).unwrap().len(), 0, "{body}");
     }
@@ -484,7 +484,7 @@ fn a_batch_has_a_limit() {
 }
 
 #[test]
-fn what_a_log_holds_is_read_whatever_it_is() {
+fn unreadable_batches_and_entries_of_a_log_are_skipped() {
     let body = r#"{"entries":[{"version":9,"kind":1,"sequenceID":4},{"version":1,"kind":7,"sequenceID":5}]}"#;
     let mut entries = read_batch(body.as_bytes());
     entries.extend(read_batch(b"\xff"));

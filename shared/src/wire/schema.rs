@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_tells_what_it_reads() {
+    fn the_schema_of_a_type_is_what_it_reads() {
         let inner = json!({
             "kind": { "type": "string", "enum": ["first-one", "second"] },
             "count": { "type": "integer", "nullable": true },

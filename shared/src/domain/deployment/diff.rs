@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_that_come_go_and_change_are_told_by_their_urns() {
+    fn added_removed_and_changed_resources_are_listed_by_urn() {
         let one = of(&[resource("a", ""), resource("b", ""), resource("c", r#","id":"1""#)]);
         let other = of(&[
             resource("c", r#","id":"2""#),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_property_is_told_by_its_path_and_no_value_is() {
+    fn a_changed_property_has_a_path_but_no_value() {
         assert_eq!(
             changes(
                 r#","inputs":{"tags":{"a.b":"x","Name":"one"},"list":[1,2,3],"gone":true,"same":[{"k":"\u0061"}]}"#,
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_resource_was_written_is_no_difference() {
+    fn timestamps_of_resources_are_not_compared() {
         assert!(
             changes(r#","modified":"2026-01-01T00:00:00Z""#, r#","modified":"2026-01-02T00:00:00Z""#)
                 .is_empty()
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_told_apart_by_their_ciphertexts_alone() {
+    fn secrets_differ_if_their_ciphertexts_differ() {
         let inputs = |value: &str| format!(r#","inputs":{{"password":{value}}}"#);
         assert_eq!(changes(&inputs(&secret("AA==")), &inputs(&secret("AA\\u003d="))), [""; 0]);
         assert_eq!(
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_the_resources_is_compared_too() {
+    fn members_other_than_resources_are_compared_too() {
         let text = |url: &str, pending: &str| {
             deployment(&format!(
                 r#"{{"manifest":{{"time":"{url}"}},"secrets_providers":{{"state":{{"url":"{url}"}}}}{pending}}}"#
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_very_deep_is_one_difference() {
+    fn a_very_deep_change_is_one_difference() {
         let deep =
             |leaf: &str| format!(r#","inputs":{}{leaf}{}"#, "{\"a\":[".repeat(100_000), "]}".repeat(100_000));
         assert_eq!(changes(&deep("1"), &deep("2")).len(), 1);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_stack_changes_and_every_other_byte_stays() {
+    fn only_names_of_the_stack_change() {
         assert_renamed(
             r#"{ "x": 1e+21, "resources" : [ {"urn":"urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev","big":12345678901234567891},
   {"parent":"urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev", "id":"urn:pulumi:dev::web::t:m:T::a",

@@ -3,7 +3,7 @@ use super::*;
 const TEXT: &str = r#"{"version":3,"later":1e400,"deployment":{"manifest":{"time":"2026-01-02T03:04:05.000000006Z","magic":"","version":""},"secrets_providers":{"type":"service","state":{"a":1}},"resources":[{"urn":"urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev","custom":false,"type":"pulumi:pulumi:Stack","outputs":{"n":12345678901234567890}},{"urn":"urn:pulumi:dev::p::t:m:T::a","custom":true,"id":"i","type":"t:m:T","parent":"urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev"}],"pending_operations":[{"resource":{"urn":"u","type":"t"},"type":"creating"}],"metadata":{"mine":1}}}"#;
 
 #[test]
-fn an_inspection_says_what_readers_ask() {
+fn an_inspection_reports_the_facts_of_a_deployment() {
     let inspection = inspect(TEXT.as_bytes()).unwrap();
     assert_eq!(inspection.version, 3);
     assert_eq!((inspection.resource_count, inspection.pending_count), (2, 1));
@@ -22,7 +22,7 @@ fn a_deployment_of_null_is_one_without_resources() {
 }
 
 #[test]
-fn what_is_no_deployment_is_refused_with_a_reason() {
+fn a_text_that_is_not_a_deployment_is_refused_with_a_reason() {
     for (text, reason) in [
         ("", "an object"),
         ("[]", "an object"),

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_told_from_text() {
+    fn references_are_separated_from_text() {
         for (text, expected) in [
             ("plain", "plain"),
             ("a$b $$ $${x}", "a$b $ ${x}"),

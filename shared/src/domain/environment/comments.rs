@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_or_no_comment_is_not_found() {
+    fn sealed_secrets_and_values_are_not_found() {
         for text in [
             "values: {a: {fn::secret: {ciphertext: AQ==}}}\n",
             "values:\n  a:\n    fn::secret:\n      ciphertext: AQ==\n",

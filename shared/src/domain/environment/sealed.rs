@@ -38,15 +38,15 @@ enum Form {
 pub fn secrets(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     if let Ok(Some(root)) = yaml::parse(text) {
-        look(text, &root, false, &mut found);
+        collect(text, &root, false, &mut found);
     }
     found
 }
 
-fn look(text: &str, node: &Node, in_flow: bool, found: &mut Vec<Secret>) {
+fn collect(text: &str, node: &Node, in_flow: bool, found: &mut Vec<Secret>) {
     let in_flow = in_flow || node.style == Style::Flow;
     match &node.kind {
-        Kind::Array(items) => items.iter().for_each(|item| look(text, item, in_flow, found)),
+        Kind::Array(items) => items.iter().for_each(|item| collect(text, item, in_flow, found)),
         Kind::Object(members) => {
             if let [(key, argument)] = members.as_slice()
                 && key.text == SECRET
@@ -54,7 +54,7 @@ fn look(text: &str, node: &Node, in_flow: bool, found: &mut Vec<Secret>) {
                 found.extend(secret(text, key, argument, in_flow));
                 return;
             }
-            members.iter().for_each(|(_, value)| look(text, value, in_flow, found));
+            members.iter().for_each(|(_, value)| collect(text, value, in_flow, found));
         }
         _ => {}
     }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_opens_to_the_same_values() {
+    fn sealed_secrets_open_to_the_same_values() {
         assert_eq!(tree(&open(&seal(TEXT))), tree(TEXT));
     }
 

@@ -166,7 +166,7 @@ struct Reader<'a> {
     least: Option<usize>,
     /// The column of the innermost collection outside of brackets; 0 without one.
     column: usize,
-    is_tab_told: bool,
+    is_tab_reported: bool,
     /// Errors of single nodes. The text is read to its end anyway, so that all errors are reported together.
     faults: Vec<Unreadable>,
 }
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
             behind: 0,
             least: None,
             column: 0,
-            is_tab_told: false,
+            is_tab_reported: false,
             faults: Vec::new(),
         }
     }
@@ -222,7 +222,7 @@ impl<'a> Reader<'a> {
 
     /// Refuses a tab. Only the first is reported, because the others are probably on every line.
     fn refuse_tab(&mut self, byte: usize) {
-        if std::mem::replace(&mut self.is_tab_told, true) {
+        if std::mem::replace(&mut self.is_tab_reported, true) {
             return;
         }
         let before = self.text.get(..byte).unwrap_or_default();
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_are_what_the_client_takes_them_for() {
+    fn scalars_have_the_same_meaning_as_in_the_client() {
         for (text, number) in [
             ("12", "12"),
             ("-12", "-12"),
@@ -737,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_knows_where_it_stands() {
+    fn each_part_has_its_place() {
         let text = "é: [a, {b: 1}] # comment\nc:\n  d: |\n    x\n  e: 'y'\n";
         let root = parse(text).unwrap().unwrap();
         let Kind::Object(members) = &root.kind else { panic!("{root:?}") };
@@ -813,7 +813,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_its_place() {
+    fn invalid_text_is_refused_with_its_place() {
         for (text, words) in [
             ("a: &x 1\nb: *x\n", "aliases"),
             ("a: 1\n---\nb: 2\n", "one document"),

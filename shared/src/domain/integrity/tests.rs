@@ -22,7 +22,7 @@ fn a_component_has_no_id() {
 }
 
 #[test]
-fn what_a_resource_refers_to_stands_before_it() {
+fn resources_follow_those_that_they_refer_to() {
     let target = r#""urn":"a","type":"t""#;
     for reference in [
         r#""parent":"a""#,

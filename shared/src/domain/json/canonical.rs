@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_without_end_is_compared_and_exhausts_nothing() {
+    fn deeply_nested_text_is_compared_within_the_stack() {
         let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(same(&deep("1"), &deep("1")));
         assert!(!same(&deep("1"), &deep("2")));

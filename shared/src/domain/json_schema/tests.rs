@@ -69,7 +69,7 @@ fn each_keyword_has_a_message_and_a_place() {
 }
 
 #[test]
-fn what_fits_is_valid() {
+fn a_matching_value_is_valid() {
     for (schema, value) in [
         (json!(true), json!(null)),
         (json!({}), json!([{}])),
@@ -133,7 +133,7 @@ fn an_invalid_schema_is_refused_with_its_place() {
 }
 
 #[test]
-fn no_schema_takes_long() {
+fn every_schema_is_checked_in_bounded_time() {
     let doubling = |depth: usize| -> Value {
         let mut defs = Map::new();
         for level in 0..depth {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_is_told_by_its_value_however_that_is_written() {
+    fn the_hash_of_an_output_ignores_formatting() {
         let hashes = |outputs: &str| {
             let text = format!(r#"{{"serial":1, "outputs": {outputs} }}"#);
             Document::read(text.as_bytes()).unwrap().value_hashes(text.as_bytes())
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_state_is_refused_with_the_reason() {
+    fn a_text_that_is_not_a_state_is_refused_with_the_reason() {
         for (text, why) in [
             ("", "expected an object"),
             ("[]", "expected an object"),

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_is_called_after_what_it_is_an_output_of() {
+    fn the_default_name_of_an_input_comes_from_its_output() {
         let default = |project, state, output| {
             default_input(&address(project, state), &OutputName::parse(output).unwrap()).unwrap().to_string()
         };
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_by_what_it_can_have_read() {
+    fn a_run_is_matched_with_outputs_that_it_can_have_read() {
         let one_and_two = [(Some(1), 10), (Some(2), 30)];
         assert_eq!(walk(&one_and_two, run(30, 40)), (false, 1), "it began after the change");
         assert_eq!(walk(&one_and_two, run(20, 25)), (true, 2), "it was over before the change");
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_counts_as_changed_by_each_write() {
+    fn an_unreadable_output_counts_as_changed_by_each_write() {
         let sight = |at| Sight { version: 7, at: Timestamp(at), mark: None };
         assert_eq!(look(run(20, 25), None, sight(20)), Look::Same);
         for at in [21, 25, 30] {

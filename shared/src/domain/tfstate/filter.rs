@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_find_what_they_say() {
+    fn filters_match_as_documented() {
         for found in [
             r#"env == "prod""#,
             "env == prod",
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn errors_are_reported_with_their_place() {
         for (filter, at, words) in [
             ("", 1, "expected `==`"),
             ("env", 4, "and found the end"),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_closes_a_cycle_is_told_with_the_shortest_one() {
+    fn an_edge_that_closes_a_cycle_returns_the_shortest_one() {
         let graph = Graph::of(DIAMOND);
         assert_eq!(graph.cycle_with(4, 1), Some(vec![4, 1]));
         assert_eq!(graph.cycle_with(2, 1), Some(vec![2, 1]));
@@ -257,7 +257,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_judged_can_be_ordered_both_ways(edges in edges()) {
+        fn outputs_can_be_ordered_in_both_directions(edges in edges()) {
             let taken = without_cycles(&edges);
             let graph = Graph::of(taken.iter().copied());
             for direction in [Direction::Down, Direction::Up] {
@@ -286,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_reached_is_what_a_way_leads_to(edges in edges(), from in 0..12_u8) {
+        fn the_reached_nodes_are_those_with_a_path(edges in edges(), from in 0..12_u8) {
             let graph = Graph::of(edges.iter().copied());
             let expected = |direction| {
                 let is_reached = |node: &u8| match direction {

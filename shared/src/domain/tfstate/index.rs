@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_changed_is_named() {
+    fn changes_of_a_version_are_listed() {
         let before = index_of(RESOURCES).unwrap();
         let after =
             RESOURCES.replace(r#"{"id":"1"}"#, r#"{"id":"2"}"#).replace("\"name\":\"c\"", "\"name\":\"d\"");

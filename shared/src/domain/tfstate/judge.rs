@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_hold_it_is_refused() {
+    fn writes_without_the_lock_are_refused() {
         for claimed in [None, Some("other")] {
             let verdict = plain(Some(at(5, &[])), Some("run"), sent("new", 6, claimed));
             assert_eq!(verdict, Verdict::Refused(Refused::Locked), "{claimed:?}");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_lock_of_somebody_else_is_no_proof() {
+    fn the_id_of_another_users_lock_proves_nothing() {
         let theirs = Some(Holder { id: "run", is_sender: false });
         for current in [None, Some(at(5, &[]))] {
             let verdict = judge(current, theirs, Policy::default(), sent("new", 6, Some("run")));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_already_is_a_replay_whoever_holds_the_lock() {
+    fn a_repeated_write_is_a_replay_with_any_lock() {
         for (holder, claimed) in [(Some("run"), Some("run")), (Some("other"), Some("run")), (None, None)] {
             assert_eq!(plain(Some(at(5, &[])), holder, sent("now", 5, claimed)), Verdict::Replayed);
         }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_is_told_by_its_name() {
+    fn each_violation_names_its_rule() {
         assert_eq!(broken(json!({ "env": "dev", "team": "web", "tier": 2 })), [""; 0]);
         assert_eq!(broken(json!({ "team": "web" })), ["requiredKeys"]);
         assert_eq!(broken(json!({ "env": "test" })), ["allowedValues"]);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_message_lists_is_bounded() {
+    fn lists_in_messages_are_bounded() {
         let values: Vec<_> = (0..100).collect();
         let policy = policy(json!({ "allowedValues": { "a": values } }));
         let found = policy.violations(&labels(json!({ "a": "x" })));

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_label_can_have_is_refused_with_its_key() {
+    fn an_invalid_label_is_refused_with_its_key() {
         let long = json!("x".repeat(257));
         for (value, word) in [
             (json!([1]), "true or false"),

@@ -197,7 +197,7 @@ fn a_lease_holds_to_its_last_tick_and_expires_one_later() {
 }
 
 #[test]
-fn at_no_instant_can_a_client_go_on_while_another_takes_over() {
+fn a_lease_never_allows_both_renewal_and_takeover() {
     for ticks in -3..=3 {
         let now = Timestamp(CREATED.plus(LEASE).0 + ticks);
         let goes_on = running().decide(Command::Renew(LEASE), now).is_ok();
@@ -251,7 +251,7 @@ fn publishing_later_changes_nothing_in_the_ended_update() {
 }
 
 #[test]
-fn clients_are_told_that_an_update_runs_until_its_result_is_out() {
+fn an_update_counts_as_running_until_its_result_is_published() {
     let words = |now| -> Vec<&str> {
         statuses().into_iter().map(|(_, status)| update(status).status_word(now)).collect()
     };

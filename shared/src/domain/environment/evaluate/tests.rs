@@ -114,7 +114,7 @@ fn values_refer_to_each_other_in_any_order() {
 }
 
 #[test]
-fn functions_do_what_they_say() {
+fn functions_return_the_documented_values() {
     let text = "values:\n  json: {fn::toJSON: {a: [1, 1.50, true, null], b: x}}\n  back: {fn::fromJSON: \"${json}\"}\n  \
                 exact: {fn::fromJSON: \"[1.50,12345678901234567890]\"}\n  yaml: {fn::toYAML: {a: [1, {x: 'true', y: [[1], []]}], b: 'x: y', c: {}, d: null, e: {f: g}}}\n  \
                 base: {fn::toBase64: hé}\n  text: {fn::fromBase64: \"${base}\"}\n  joined: {fn::join: ['-', [a, b, \"${base}\"]]}\n  \
@@ -294,7 +294,7 @@ fn texts_are_escaped_as_go_escapes_them() {
 }
 
 #[test]
-fn the_text_of_an_object_is_what_it_has_of_its_own() {
+fn the_text_of_an_object_has_only_its_own_properties() {
     let case = Case::new(&[("acme/a", "values: {o: {a: 1, s: {fn::secret: x}}}\n")]);
     let text = "imports: [acme/a]\nvalues:\n  o: {b: 2}\n  t: o is ${o}\n  u: {fn::toString: \"${o}\"}\n  j: {fn::toJSON: \"${o}\"}\n";
     let values = case.values(text);
