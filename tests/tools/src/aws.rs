@@ -1,4 +1,4 @@
-//! What stands in for AWS, and what looks at our templates.
+//! The stand-in for AWS, and the linters of our templates.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub(crate) const LOCALSTACK: &str = "localstack";
 
 pub(crate) const TEMPLATE_LINTERS: &str = "template-linters";
 
-/// The Python that has the stand-in for AWS, and the program to give it; see `StandIn` of the tests, which runs it.
+/// The Python with the stand-in for AWS, and the program for it; `StandIn` of the tests runs it.
 ///
 /// # Panics
 /// If it cannot be installed; the message says what is missing.
@@ -39,7 +39,7 @@ pub fn aws_stand_in() -> (&'static Path, &'static Path) {
     (python, program)
 }
 
-/// Python with the AWS CLI, which `-m awscli` is.
+/// The Python with the AWS CLI, which `-m awscli` runs.
 ///
 /// # Panics
 /// If it cannot be installed.
@@ -48,7 +48,7 @@ pub fn aws_cli_python() -> &'static Path {
     PYTHON.get_or_init(|| or_panic(python::install(AWS_CLI)).path.join("bin").join("python"))
 }
 
-/// Installs LocalStack, which runs on one version of Python alone.
+/// Installs LocalStack, which runs on one version of Python only.
 #[cfg(feature = "extended")]
 pub(crate) fn install_localstack() -> Result<Ready, ToolError> {
     let named = std::env::var_os("STATEWRIGHT_PYTHON_3_13").map(PathBuf::from);
@@ -62,7 +62,7 @@ pub(crate) fn install_localstack() -> Result<Ready, ToolError> {
     }
 }
 
-/// The Python that has LocalStack, and the program to give it; see `StandIn` of the tests, which runs it.
+/// The Python with LocalStack, and the program for it; `StandIn` of the tests runs it.
 ///
 /// # Panics
 /// If it cannot be installed; the message says what is missing.
@@ -73,7 +73,7 @@ pub fn localstack() -> (&'static Path, PathBuf) {
     (python, cache::sources(LOCALSTACK).join("start.py"))
 }
 
-/// Python with the linters of templates, cfn-lint and those of SAM.
+/// The Python with the linters of templates: cfn-lint and those of SAM.
 ///
 /// # Panics
 /// If they cannot be installed; the message says what is missing.
@@ -82,7 +82,7 @@ pub fn template_python() -> &'static Path {
     PYTHON.get_or_init(|| or_panic(python::install(TEMPLATE_LINTERS)).path.join("bin").join("python"))
 }
 
-/// A SAM template as the CloudFormation template that it becomes (`sam`), or a YAML file as it is (`yaml`).
+/// A SAM template after its expansion to CloudFormation (`sam`), or a YAML file without changes (`yaml`).
 ///
 /// # Panics
 /// If it cannot be read.
@@ -93,12 +93,12 @@ pub fn template(kind: &str, file: &Path) -> serde_json::Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// A provider that takes the place of AWS's when the program in `infra/pulumi` is previewed.
+/// A provider that replaces the AWS provider in previews of the program in `infra/pulumi`.
 #[derive(Debug)]
 pub struct AwsPreviews {
     /// The plugin, `pulumi-resource-aws`. Its environment names the schema: `STATEWRIGHT_AWS_SCHEMA`.
     pub provider: PathBuf,
-    /// The types of the AWS provider, of those resources that the program has.
+    /// The types of the AWS provider for the resources of the program.
     pub schema: PathBuf,
 }
 
@@ -118,7 +118,7 @@ pub(crate) const AWS_SCHEMA: &str = "aws-schema";
 
 const SCHEMA: &str = "schema.json";
 
-/// Makes the schema of the types that the program has, from the provider's package for Python, which is not kept.
+/// Makes the schema of the program's types from the provider's package for Python, which is not kept.
 pub(crate) fn schema() -> Result<Ready, ToolError> {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/pulumi/Pulumi.yaml");
     let text = fs::read_to_string(&program).map_err(ToolError::io("cannot read", &program))?;

@@ -1,11 +1,11 @@
-//! What keeps a tool from being built.
+//! Errors of building tools.
 
 use std::io;
 use std::path::Path;
 #[cfg(feature = "extended")]
 use std::path::PathBuf;
 
-/// What keeps a tool from being built.
+/// Why a tool cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// No Python 3.13.
@@ -18,36 +18,36 @@ pub enum ToolError {
     Python313Missing {
         /// The tool that needs it.
         tool: &'static str,
-        /// What was tried.
+        /// The path that was tried.
         tried: PathBuf,
     },
     /// No `python3` on the `PATH`.
     #[error("{tool} needs Python 3.10 or later with venv and pip, and there is no `python3` on the PATH")]
     PythonMissing {
-        /// The tool that was to be installed.
+        /// The tool to install.
         tool: &'static str,
     },
     /// Neither of the variables that name the cache folder is set.
     #[error("nowhere to keep built tools: set STATEWRIGHT_TOOLS_CACHE or HOME")]
     NoCache,
-    /// The compiler refused; its output says why.
+    /// The compiler failed. Its output says why.
     #[error(
         "building {tool} failed ({status}); what it needs is fetched the first time, which takes the network:\n{output}"
     )]
     Build {
-        /// The tool that was to be built.
+        /// The tool to build.
         tool: &'static str,
-        /// How the compiler ended.
+        /// The exit status of the compiler.
         status: String,
-        /// What it printed.
+        /// The output of the compiler.
         output: String,
     },
-    /// The file system refused.
+    /// An operation on the file system failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done, to which path.
+        /// The operation, with its path.
         what: String,
-        /// The refusal.
+        /// The error of the operation.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Environments as Pulumi publishes them: the evaluator, its module, and the scripts of the `esc` CLI.
+//! Pulumi's published code for environments: the evaluator, its module, and the scripts of the `esc` CLI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{ToolError, or_panic};
 pub(crate) const ESC_ORACLE: GoTool =
     GoTool { name: "esc-oracle", folder: "esc-oracle", package: ".", link: "" };
 
-/// The program that asks the evaluator of environments that Pulumi publishes; see its README.
+/// The program that runs Pulumi's published evaluator of environments; see its README.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.
@@ -23,7 +23,7 @@ pub fn esc_oracle() -> &'static Path {
     PROGRAM.get_or_init(|| or_panic(build(&ESC_ORACLE)).path)
 }
 
-/// The module that the evaluator of environments is a part of, with the cases that are published in it.
+/// The folder of the evaluator's module, with its published test cases.
 ///
 /// # Panics
 /// If it cannot be fetched; the message says what is missing.
@@ -32,9 +32,10 @@ pub fn esc_module() -> &'static Path {
     MODULE.get_or_init(|| or_panic(module(&ESC_ORACLE, "github.com/pulumi/pulumi/sdk/v3")))
 }
 
-/// The published scripts of the `esc` CLI as a program that runs them against a server, and the folder that it has to be run in.
+/// The published scripts of the `esc` CLI, as a program that runs them against a server, and the folder to
+/// run it in.
 ///
-/// The package that has them is not built where it is published: its test is changed to speak to a server.
+/// Their package is copied before it is built, because its test is changed to use a server.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.
@@ -63,7 +64,7 @@ pub(crate) fn build_scripts() -> Result<(Ready, PathBuf), ToolError> {
     }
     let ready = in_cache(NAME, &short_hex(key), |folder| {
         let tree = tempfile::tempdir().map_err(ToolError::io("cannot make a folder in", folder))?;
-        // One names the other as its neighbour.
+        // One module names the other by a relative path.
         copy_tree(&cli, &tree.path().join("pkg"))?;
         copy_tree(&sdk, &tree.path().join("sdk"))?;
         let package = tree.path().join("pkg").join(PACKAGE);

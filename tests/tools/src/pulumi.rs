@@ -13,8 +13,8 @@ use crate::{ToolError, or_panic, python};
 /// The version of the Pulumi CLI that the tests run; `tests/tools/pulumi-cli/go.mod` pins the same one.
 pub const PULUMI_VERSION: &str = "3.274.1";
 
-/// The version of the older Pulumi CLI of an extended run; `tests/tools/pulumi-cli-older/go.mod` pins the same one. It
-/// asks for journals on request only, and begins updates in separate calls.
+/// The version of the older Pulumi CLI of an extended run; `tests/tools/pulumi-cli-older/go.mod` pins the
+/// same one. It uses journals only on request, and begins updates in separate calls.
 pub const OLDER_PULUMI_VERSION: &str = "3.224.0";
 
 /// The version of the Pulumi YAML language host; `tests/tools/pulumi-language-yaml/go.mod` pins the same one.
@@ -24,7 +24,7 @@ pub(crate) const PULUMI: GoTool = GoTool {
     name: "pulumi",
     folder: "pulumi-cli",
     package: "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
-    // Without it the CLI works but does not know its own version.
+    // Without this, the CLI works but does not know its own version.
     link: " -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.274.1",
 };
 
@@ -45,10 +45,10 @@ pub(crate) const PULUMI_LANGUAGE_YAML: GoTool = GoTool {
 pub(crate) const BENCH_PROVIDER: GoTool =
     GoTool { name: "pulumi-resource-bench", folder: "bench-provider", package: ".", link: "" };
 
-/// The bench program is its own language host: it looks at the name that it is started under.
+/// The bench program is its own language host: it checks the name that it is started under.
 pub(crate) const BENCH_LANGUAGE_HOST: &str = "pulumi-language-bench";
 
-/// The folder that holds what a client needs, by its name in the cache.
+/// The name in the cache of the folder with a client's programs.
 pub(crate) const PULUMI_PROGRAMS: &str = "pulumi-bin";
 
 pub(crate) const AUTOMATION_API: &str = "automation-api";
@@ -63,7 +63,7 @@ pub fn pulumi_bin_dir() -> &'static Path {
     DIR.get_or_init(|| or_panic(programs(&PULUMI)).path)
 }
 
-/// The same with the older client.
+/// The same folder with the older client.
 ///
 /// # Panics
 /// If one of them cannot be built; the message says what is missing.
@@ -73,7 +73,7 @@ pub fn older_pulumi_bin_dir() -> &'static Path {
     DIR.get_or_init(|| or_panic(programs(&OLDER_PULUMI)).path)
 }
 
-/// The programs of [`pulumi_bin_dir`] in one folder, with this client among them.
+/// The programs of [`pulumi_bin_dir`] in one folder, with this client.
 pub(crate) fn programs(client: &GoTool) -> Result<Ready, ToolError> {
     let pulumi = build(client)?.path;
     let yaml = build(&PULUMI_LANGUAGE_YAML)?.path;
@@ -86,7 +86,7 @@ pub(crate) fn programs(client: &GoTool) -> Result<Ready, ToolError> {
     ];
     let mut key = Sha256::new();
     for (name, program) in &programs {
-        // A program's path carries the hash of what it was built from.
+        // The path of a program includes the hash of its sources.
         feed(&mut key, name.as_bytes());
         feed(&mut key, program.as_os_str().as_encoded_bytes());
     }
@@ -103,7 +103,7 @@ pub(crate) fn programs(client: &GoTool) -> Result<Ready, ToolError> {
     })
 }
 
-/// Python with Pulumi's Automation API, and a program that uses it.
+/// The Python with Pulumi's Automation API, and a program that uses it.
 ///
 /// # Panics
 /// If it cannot be installed.

@@ -1,4 +1,4 @@
-//! Tools in Python: an environment of their own for each.
+//! Tools in Python, each in its own environment.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ pub(crate) fn pip(what: &str) -> [&str; 6] {
     ["-m", "pip", what, "--quiet", "--no-input", "--disable-pip-version-check"]
 }
 
-/// Installs what `requirements.txt` of a tool names into an environment of its own, or finds it there.
+/// Installs the packages in `requirements.txt` of a tool into its own environment, or finds it in the cache.
 pub(crate) fn install(tool: &'static str) -> Result<Ready, ToolError> {
     install_for(tool, Path::new("python3"))
 }
@@ -25,19 +25,20 @@ pub(crate) fn install(tool: &'static str) -> Result<Ready, ToolError> {
 pub(crate) fn install_for(tool: &'static str, interpreter: &Path) -> Result<Ready, ToolError> {
     let requirements = cache::sources(tool).join("requirements.txt");
     let mut key = Sha256::new();
-    // What is installed is for one version of Python.
+    // An environment works with one version of Python only.
     feed(&mut key, &run_python(tool, interpreter, &["-VV"])?);
     feed(&mut key, &fs::read(&requirements).map_err(ToolError::io("cannot read", &requirements))?);
     in_cache(tool, &short_hex(key), |folder| {
         run_python(tool, interpreter, &["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
-        // Through `python`, not through `pip`, whose first line names the folder that is about to be renamed.
+        // Through `python`, because the first line of `pip` has the path of the folder, which is about to be
+        // renamed.
         let pip = pip("install").map(OsStr::new).into_iter();
         let arguments = pip.chain([OsStr::new("--requirement"), requirements.as_os_str()]);
         run_python(tool, &folder.join("bin").join("python"), &arguments.collect::<Vec<_>>()).map(drop)
     })
 }
 
-/// What Python printed.
+/// The output of a Python command.
 pub(crate) fn run_python(
     tool: &'static str,
     python: &Path,
@@ -56,7 +57,7 @@ pub(crate) fn run_python(
     Err(ToolError::Build {
         tool,
         status: ran.status.to_string(),
-        // Which of the two it complains on depends on the module.
+        // Depending on the module, errors are on either stream.
         output: String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
     })
 }

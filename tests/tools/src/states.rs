@@ -1,4 +1,4 @@
-//! The clients of states.
+//! The clients of Terraform states.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
-//! Real elapsed time, for what reports how long it took. No test depends on it.
+//! Elapsed time for reports. No test depends on it.
 
 use std::time::{Duration, Instant};
 
-/// Measures wall time from [`Stopwatch::start`] on.
+/// Measures wall time since [`Stopwatch::start`].
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     started: Instant,
