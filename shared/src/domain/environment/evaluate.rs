@@ -54,7 +54,7 @@ pub struct Request<'a> {
     pub is_opened: bool,
     /// The value of `context` without the names of the environments: an object, as JSON text.
     pub context: &'a str,
-    /// The results of the providers called so far.
+    /// The results of the provider calls so far: the outputs, or why a call failed.
     pub outputs: &'a BTreeMap<ProviderCall, Result<ProviderOutputs, String>>,
 }
 
@@ -148,7 +148,7 @@ type Id = usize;
 /// An expression during its evaluation.
 struct Node<'a> {
     syntax: &'a Expr,
-    /// Its path, for messages.
+    /// Its path, for the message about a value that depends on itself.
     path: String,
     /// The value that it overrides.
     base: Option<Rc<Value>>,

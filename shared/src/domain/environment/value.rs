@@ -31,7 +31,7 @@ pub struct Value {
     pub base: Option<Rc<Self>>,
     /// The length of the chain of values that it overrides.
     overrides: usize,
-    /// The expression that its own expression overrides in its own environment, before any later merge.
+    /// What its expression overrides in its own environment. A later merge does not change this.
     pub over: Option<Rc<Over>>,
     /// The names of its properties, if it hides those of its base.
     closed: Option<Rc<BTreeSet<Rc<str>>>>,
@@ -165,8 +165,8 @@ impl Value {
         }
     }
 
-    /// The same value as the result of a function: without a base, also after a later merge, and unknown or
-    /// secret if any part of it is.
+    /// The same value as the result of a function. It has only these properties, even after a later merge, and
+    /// is unknown or secret as a whole if any part of it is.
     #[must_use]
     pub fn whole_at(&self, from: &Rc<Range>) -> Self {
         if self.has_unknown() {
@@ -266,8 +266,8 @@ impl Value {
         self.totals().has_secret
     }
 
-    /// Whether it is short and shallow enough to be kept and written. The caller has asked the same of its
-    /// parts before.
+    /// Whether it is short and shallow enough to be kept and written. The caller must have
+    /// checked its parts before.
     pub fn is_bounded(&self) -> bool {
         let totals = self.totals();
         totals.size <= VALUE_BYTES_MAX && totals.depth <= DEPTH_MAX
@@ -579,7 +579,7 @@ fn whole_characters(text: &str) -> Cow<'_, str> {
         let (part, length) = match (c, unit(at), unit(at + 6)) {
             ('\\', Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (text.get(at..at + 12), 12),
             ('\\', Some(0xd800..=0xdfff), _) => (Some("\\ufffd"), 6),
-            // An escaped backslash does not start another escape.
+            // The character after a backslash does not start another escape.
             ('\\', _, _) => (text.get(at..at + 2), 2),
             _ => (text.get(at..at + c.len_utf8()), c.len_utf8()),
         };
