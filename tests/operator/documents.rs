@@ -262,6 +262,7 @@ async fn a_refused_script_gets_text_on_stderr_and_no_document() {
     let app = TestApp::embedded().await;
     let output = run(app.folder(), &["stack", "versions", "acme/none/dev", "--json"]).await;
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
-    let expected = "error: stack acme/none/dev not found: check its name\n  `statewright stack list` lists the stacks\n";
+    let expected =
+        "error: stack acme/none/dev not found: check its name\n  `statewright stack list` lists the stacks\n";
     assert_eq!(output.stderr, expected);
 }
