@@ -9,8 +9,9 @@ use super::read::target;
 /// long texts. The library stores some 200 bytes for each failed step.
 const STEPS_MAX: usize = 150_000;
 
-/// The depth of a check through the value and through references, at most.
-const DEPTH_MAX: usize = 200;
+/// The depth of a check through the value and through references, at most. Without optimization, the library
+/// takes 10 KB of the stack for each level.
+const DEPTH_MAX: usize = 100;
 
 /// The number of levels in the value that add the cost of one step, because a failure is stored with its
 /// path.
