@@ -460,10 +460,11 @@ fn functions_are_built_without_credentials_for_people() {
             "`cargo functions` builds {name}"
         );
     }
-    let tree = |package: &str| {
+    let tree = |package: &str, features: &[&str]| {
         let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
         let told = Command::new(cargo)
             .args(["tree", "--offline", "--edges", "normal", "--prefix", "none", "--package", package])
+            .args(features)
             .current_dir(file(".."))
             .output()
             .unwrap();
@@ -472,10 +473,10 @@ fn functions_are_built_without_credentials_for_people() {
     };
     let logins = ["aws-sdk-sso ", "aws-sdk-ssooidc ", "aws-sdk-signin "];
     for name in tools::function_names() {
-        let tree = tree(&format!("statewright-{name}"));
+        let tree = tree(&format!("statewright-{name}"), &[]);
         assert!(tree.contains("aws-config "), "{tree}");
         assert!(logins.iter().all(|login| !tree.contains(login)), "{name}: {tree}");
     }
-    let program = tree("statewright");
+    let program = tree("statewright", &["--features", "aws"]);
     assert!(logins.iter().all(|login| program.contains(login)), "{program}");
 }

@@ -56,6 +56,7 @@ mod update_summary;
 mod user;
 mod verifying_key;
 mod wrapped_data_key;
+mod write;
 
 pub use blobs::{NamedBlob, named_blobs, probe_blob};
 pub use deleted_environment::DeletedEnvironment;
@@ -79,7 +80,7 @@ pub use org::Org;
 pub use password::Password;
 pub use payload::Payload;
 pub use preview::Preview;
-pub use record::{Broken, Record, Stored, check, delete, expiring, put, put_bytes, put_with};
+pub use record::{Broken, Record, Stored};
 pub use rejected_state::RejectedState;
 pub use signer::Signer;
 pub use slot::{Content, Numbered, Slot};
@@ -104,6 +105,7 @@ pub use update_summary::UpdateSummary;
 pub use user::User;
 pub use verifying_key::VerifyingKeyRecord;
 pub use wrapped_data_key::WrappedDataKey;
+pub use write::{check, delete, expiring, put, put_bytes, put_with};
 
 #[cfg(test)]
 mod formats;
