@@ -318,7 +318,7 @@ async fn a_later_user_of_a_login_has_nothing_of_the_former() {
     take(&app, &later, "run", "OperationTypeApply").await.refused(423);
     write(&app, &later, "POST", "run", 2).await.refused(423);
     let words = give(&app, &later, "run").await.refused(403);
-    assert!(words.contains("of somebody else"), "{words}");
+    assert!(words.contains("the lock of another user"), "{words}");
     app.get(&look).token(&later).send().await.refused(404);
     let words = run.renew(300).await.refused(403);
     assert!(words.contains("the user bob was removed"), "{words}");

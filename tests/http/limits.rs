@@ -93,7 +93,7 @@ async fn requests_of_one_token_are_as_many_at_once_as_may_be() {
     let answer = until(429, async || stack.get("").send().await).await;
     assert_eq!(answer.headers["Retry-After"], "1");
     let words = answer.refused(429);
-    assert!(words.contains("2 requests under way"), "{words}");
+    assert!(words.contains("2 concurrent requests"), "{words}");
     // Another token, an update of the same user, and anonymous requests are not affected.
     stack.get("").token(&other).send().await.expect(200);
     run.renew(300).await.expect(200);

@@ -92,7 +92,7 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
 
     let role = ["org", "member", "role", ORG, "bob", "plan"];
     assert_eq!(told(folder, &role).await, format!("bob has the role plan in {ORG}\n"));
-    assert_eq!(told(folder, &role).await, format!("bob had already the role plan in {ORG}\n"));
+    assert_eq!(told(folder, &role).await, format!("bob already had the role plan in {ORG}\n"));
     let listed = told(folder, &["org", "member", "list", ORG]).await;
     assert!(listed.lines().any(|line| line.split_whitespace().eq(["bob", "plan"])), "{listed}");
     app.advance(Duration::from_secs(61));
@@ -137,7 +137,7 @@ async fn revoking_lists_what_still_runs() {
     let said = told(folder, &of("ci")).await;
     assert!(said.contains("end within 5 min"), "{said}");
     assert!(said.contains(&format!("{ORG}/web/dev: update {} (token ci) until ", run.id)), "{said}");
-    assert!(said.contains(&format!("`statewright stack unlock {ORG}/web/dev` cancels it")), "{said}");
+    assert!(said.contains(&format!("to cancel it, run `statewright stack unlock {ORG}/web/dev`")), "{said}");
     assert!(!said.contains("shop"), "that is another user's: {said}");
 
     let listed = async |arguments: &[&str]| {

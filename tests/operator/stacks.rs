@@ -117,7 +117,7 @@ async fn an_unreadable_log_is_shown_and_published_without_its_end() {
     let versions = document(folder, &["stack", "versions", &named]).await;
     assert_eq!(versions["versions"][0]["skipped"], 2);
     let words = refused(folder, 1, &publish).await;
-    assert!(words.contains("no update locks acme/shop/dev"), "{words}");
+    assert!(words.contains("no update holds acme/shop/dev"), "{words}");
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ var steadied = []struct {
 	{regexp.MustCompile(`\bdefault/([\w-]+:\d+:\d+)`), "$1"},
 	{regexp.MustCompile(`"environment": "default/`), "\"environment\": \""},
 	// The words of a refusal are the service's, and the stand-in has no status: `not found` has to be a 404, `already exists` a 409.
-	{regexp.MustCompile(`(environment|source env|tag|environment \S+/\S+) not found`), "not found"},
+	{regexp.MustCompile(`(environment|source env|tag|environment \S+/\S+) not found(: check its name)?`), "not found"},
 	{regexp.MustCompile(`\[404\] .*`), "not found"},
 	// The client's own words for a 404.
 	{regexp.MustCompile(`environment \S+ does not exist; pass --create .*`), "getting environment definition: not found"},
