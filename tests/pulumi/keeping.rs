@@ -70,7 +70,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     assert!(words.contains("select one by its id"), "{words}");
     let id = line["id"].as_str().unwrap();
     let back = told(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
-    assert!(back.contains("main/kept/dev is back"), "{back}");
+    assert!(back.contains("main/kept/dev is undeleted"), "{back}");
 
     cli.run(["stack", "select", "dev"]).await.assert_success();
     assert_eq!(export(&cli).await, before);
