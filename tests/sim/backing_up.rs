@@ -177,7 +177,7 @@ async fn a_place_with_other_contents_is_refused_for_a_backup() {
     };
     let shelf = scene.world.elsewhere();
     shelf.blobs_in_memory().put(&BlobKey::parse("letters/mine").unwrap(), "dear".into()).await.unwrap();
-    refused(&shelf, "something else is there").await;
+    refused(&shelf, "something that is not a backup").await;
     let other = Scene::new(scene.world.elsewhere());
     for step in [Step::CreateStack, Step::Begin] {
         other.act(&other.world.process("first"), step).await.unwrap();

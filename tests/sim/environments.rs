@@ -188,12 +188,15 @@ impl Scene {
 /// The answers to a request that was done already.
 fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
     match step {
-        Step::Create | Step::Tag | Step::Name | Step::Clone | Step::CloneAll => {
+        Step::Create | Step::Clone | Step::CloneAll => {
             matches!(error, Error::Environment(EnvironmentError::Exists(_)))
         }
-        Step::Remove | Step::Restore => {
-            matches!(error, Error::Environment(EnvironmentError::NotFound(_) | EnvironmentError::Exists(_)))
-        }
+        Step::Tag | Step::Name => matches!(error, Error::Environment(EnvironmentError::TagExists(_))),
+        Step::Remove => matches!(error, Error::Environment(EnvironmentError::NotFound(_))),
+        Step::Restore => matches!(
+            error,
+            Error::Environment(EnvironmentError::NoneDeleted(_) | EnvironmentError::Exists(_))
+        ),
         Step::NewStack => matches!(error, Error::Stack(StackError::Exists(_))),
         Step::Write(_) | Step::Retract | Step::Open | Step::Configure => false,
     }
