@@ -99,7 +99,7 @@ async fn a_member_may_do_less_and_a_token_less_than_its_owner() {
     assert_eq!(ask(&bob, "/export").await, 200);
     // Adding an existing member prints their role, and changes nothing.
     let added = told(folder, &["org", "member", "add", ORG, "bob", "--role", "admin"]).await;
-    assert_eq!(added, format!("bob was already a member of {ORG}, with the role plan\n"));
+    assert_eq!(added, format!("bob was already a member of {ORG} with the role plan\n"));
     told(folder, &["user", "create", "carol"]).await;
     let words = refused(folder, 1, &["org", "member", "role", ORG, "carol", "plan"]).await;
     assert!(words.contains(&format!("statewright org member add {ORG} carol --role plan")), "{words}");
