@@ -258,7 +258,7 @@ async fn a_refused_backup_or_copy_creates_nothing() {
     stack(&app, "web").await;
     let run = Run::begin(&app, "web").await;
     let words = refused(&names, &["copy", "--from", "aws", "--to", &path("copied")]).await;
-    assert!(words.contains("1 updates run on the source") && !exists("copied"), "{words}");
+    assert!(words.contains("updates run on the source (1)") && !exists("copied"), "{words}");
     run.complete().await.expect(204);
 
     std::fs::create_dir(path("foreign")).unwrap();

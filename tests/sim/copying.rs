@@ -291,7 +291,7 @@ async fn a_source_that_others_may_use_is_not_copied_while_updates_run() {
         copy(source, to, false, &|_| {}).await
     };
     let refusal = attempt().await.unwrap_err().to_string();
-    assert!(refusal.contains("1 updates run on the source"), "{refusal}");
+    assert!(refusal.contains("updates run on the source (1)"), "{refusal}");
     assert!(target.items().is_empty());
     scene.act(&scene.world.process("first"), Step::Complete).await.unwrap();
     assert!(attempt().await.unwrap().finished);

@@ -674,7 +674,7 @@ pub struct Config {
     /// The secrets provider of the stack's state.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub secrets_provider: String,
-    /// What that wrapped.
+    /// The key that the secrets provider wrapped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub encrypted_key: String,
     /// The salt of a passphrase.

@@ -42,7 +42,7 @@ pub enum MaintenanceError {
     NothingToCopy,
     /// This number of updates run on the source.
     #[error(
-        "{0} updates run on the source: let them end (`statewright stack list` shows them), stop the servers of the source, \
+        "updates run on the source ({0}): let them end (`statewright stack list` shows them), stop the servers of the source, \
          and run the command again"
     )]
     UpdatesRunning(usize),
