@@ -1,20 +1,27 @@
 //! The caches of a process. Any entry may be dropped at any time: a cache saves calls and never decides
 //! anything.
 
+mod issuer_keys;
 mod passwords;
+mod remembered;
+mod trails;
 
-use std::borrow::Borrow;
-use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use openidconnect::core::CoreProviderMetadata;
+
+pub(crate) use self::issuer_keys::{FetchedKeys, IssuerKeys};
 pub(crate) use self::passwords::{Failures, Passwords};
+pub(crate) use self::remembered::Remembered;
+pub(crate) use self::trails::{Alike, Trails};
+use crate::domain::access::Access;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{KeyOwner, StackId, StateId, UpdateId};
-use crate::domain::names::{StackAddress, StateAddress};
+use crate::domain::names::{Login, OrgName, StackAddress, StateAddress};
 use crate::domain::saves::Saved;
-use crate::layout::{Token, User};
+use crate::layout::{Token, User, WebSession};
 use crate::ports::{DataKey, Timestamp};
 
 /// The time for which names, tokens and memberships are used from the cache. A revocation takes effect after
@@ -32,11 +39,32 @@ pub const TAIL_REMEMBERED_FOR: Duration = Duration::from_secs(1);
 /// text need not read the log; deltas to a longer text read it each time.
 const TEXTS_BYTES_MAX: usize = 128 << 20;
 
+/// What is known of an issuer of ID tokens.
+#[derive(Clone)]
+pub(crate) enum Issuer {
+    /// Its documents.
+    Up(Arc<CoreProviderMetadata>),
+    /// It did not answer.
+    Down,
+}
+
 /// The caches of a process.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// Access tokens by hash, with their owners; client certificates and passwords too.
     pub(crate) callers: Remembered<String, (Token, User)>,
+    /// The public keys of issuers.
+    pub(crate) issuer_keys: IssuerKeys,
+    /// Sessions by login and hash, with their users.
+    pub(crate) sessions: Remembered<(Login, String), (WebSession, User)>,
+    /// The key of sign-ins.
+    pub(crate) sign_in_key: Remembered<(), DataKey>,
+    /// What is known of issuers, by their addresses.
+    pub(crate) issuers: Remembered<String, Issuer>,
+    /// The teams and grants of each organization.
+    pub(crate) access: Remembered<OrgName, Arc<Access>>,
+    /// The tags of stacks, for grants that name tags.
+    pub(crate) tags: Remembered<StackAddress, Arc<BTreeMap<String, String>>>,
     /// Limits on password checks.
     pub(crate) passwords: Passwords,
     /// Stack ids by name. The head stores its own name, and readers compare it.
@@ -61,62 +89,8 @@ pub(crate) struct Memory {
     pub(crate) strange_hosts: Remembered<String, ()>,
     /// Updates that this process is publishing. Other callers wait for the lock.
     pub(crate) publishing: Mutex<HashMap<UpdateId, Arc<tokio::sync::Mutex<()>>>>,
-}
-
-/// A bounded map of values with the times at which they were stored.
-pub(crate) struct Remembered<K, V>(Mutex<Generations<K, V>>);
-
-/// Recently used entries, and older ones. An entry that is used moves to the new ones. When those are full,
-/// they replace the old ones. So a dropped entry was not used while at least a full generation of others was.
-struct Generations<K, V> {
-    new: HashMap<K, (Timestamp, V)>,
-    old: HashMap<K, (Timestamp, V)>,
-}
-
-impl<K, V> Default for Remembered<K, V> {
-    fn default() -> Self {
-        Self(Mutex::new(Generations { new: HashMap::new(), old: HashMap::new() }))
-    }
-}
-
-/// Entries of a generation. A process that needs more at a time reads dropped entries again.
-const GENERATION_MAX: usize = 2_000;
-
-impl<K: Eq + Hash, V> Generations<K, V> {
-    fn put(&mut self, key: K, entry: (Timestamp, V)) {
-        if self.new.len() >= GENERATION_MAX && !self.new.contains_key(&key) {
-            // Frees the memory of the old ones too.
-            self.old = std::mem::take(&mut self.new);
-        }
-        self.old.remove(&key);
-        self.new.insert(key, entry);
-    }
-}
-
-impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
-    /// The cached value, if it was stored within the last `within`.
-    pub(crate) fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q, now: Timestamp, within: Duration) -> Option<V>
-    where
-        K: Borrow<Q>,
-    {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((key, entry)) = map.old.remove_entry(key) {
-            map.put(key, entry);
-        }
-        let (learned, value) = map.new.get(key)?;
-        // If the clock jumped back, an entry seems to come from the future and is not used.
-        (*learned <= now && now.since(*learned) <= within).then(|| value.clone())
-    }
-
-    pub(crate) fn put(&self, key: K, now: Timestamp, value: V) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (now, value));
-    }
-
-    pub(crate) fn forget(&self, key: &K) {
-        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        map.new.remove(key);
-        map.old.remove(key);
-    }
+    /// What this process knows of the audit trails.
+    pub(crate) trails: Trails,
 }
 
 impl Memory {
@@ -179,23 +153,6 @@ mod tests {
 
     fn id(number: u128) -> UpdateId {
         UpdateId::new(Uuid::from_u128(number))
-    }
-
-    #[test]
-    fn the_least_recently_used_entry_is_dropped_first() {
-        let (remembered, now) = (Remembered::<u64, u64>::default(), Timestamp::from_seconds(1));
-        let get = |key: u64| remembered.get(&key, now, Duration::MAX);
-        remembered.put(0, now, 0);
-        for key in 1..5 * GENERATION_MAX as u64 {
-            remembered.put(key, now, key);
-            assert_eq!(get(0), Some(0), "it is used");
-        }
-        assert_eq!((get(1), get(5 * GENERATION_MAX as u64 - 1)), (None, Some(5 * GENERATION_MAX as u64 - 1)));
-        let map = remembered.0.lock().unwrap();
-        assert!(map.new.len() + map.old.len() <= 2 * GENERATION_MAX);
-        drop(map);
-        remembered.forget(&0);
-        assert_eq!(get(0), None);
     }
 
     #[test]

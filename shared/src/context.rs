@@ -1,11 +1,13 @@
 //! The ports and settings that a use case gets.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::Memory;
 use crate::domain::ids::UpdateId;
+use crate::domain::server_url::ServerUrl;
 use crate::domain::update::Update;
-use crate::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
+use crate::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp, Web};
 use crate::settings::{Rights, Settings};
 
 /// The ports and settings of a process, for every use case.
@@ -16,6 +18,12 @@ pub struct Context {
     pub blobs: Arc<dyn Blobs>,
     /// Creates and unwraps data keys.
     pub keys: Arc<dyn Keys>,
+    /// Sends requests to issuers of tokens and to the providers that people sign in with; `None` in a process that
+    /// asks no other server.
+    pub web: Option<Arc<dyn Web>>,
+    /// The address of this server, as its clients write it; `None` if the operator did not name it. Proofs of
+    /// principals of AWS are made for one address.
+    pub address: Option<ServerUrl>,
     /// The clock and its timers.
     pub clock: Arc<dyn Clock>,
     /// Generates ids and random bytes.
@@ -30,6 +38,8 @@ pub struct Context {
     /// Called for each update that ends because its lease expired. Set if there is an audit log.
     pub(crate) on_lapse: OnceLock<OnLapse>,
     pub(crate) memory: Memory,
+    /// Whether anything was stored.
+    pub(crate) has_committed: Arc<AtomicBool>,
 }
 
 /// A callback for an update whose lease has expired.
@@ -49,6 +59,8 @@ impl Context {
             ledger,
             blobs,
             keys,
+            web: None,
+            address: None,
             clock,
             ids,
             publisher,
@@ -56,7 +68,33 @@ impl Context {
             rights: Rights::ALL,
             on_lapse: OnceLock::new(),
             memory: Memory::default(),
+            has_committed: Arc::default(),
         }
+    }
+
+    /// Another context of this process on the same store.
+    #[must_use]
+    pub fn sharing(&self) -> Self {
+        Self {
+            ledger: Arc::clone(&self.ledger),
+            blobs: Arc::clone(&self.blobs),
+            keys: Arc::clone(&self.keys),
+            web: self.web.clone(),
+            address: self.address.clone(),
+            clock: Arc::clone(&self.clock),
+            ids: Arc::clone(&self.ids),
+            publisher: self.publisher.clone(),
+            settings: self.settings,
+            rights: self.rights,
+            on_lapse: OnceLock::new(),
+            memory: Memory::default(),
+            has_committed: Arc::clone(&self.has_committed),
+        }
+    }
+
+    /// Whether a use case stored anything with this context, or with one that shares its store.
+    pub fn has_committed(&self) -> bool {
+        self.has_committed.load(Ordering::Relaxed)
     }
 
     /// The current time.

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// limits here. 200 tags of the longest names and values are 60 KB.
 pub const SMALL_BYTES_MAX: usize = 1 << 20;
 
+/// The form of a page, as sent. A password has at most 1,024 bytes, each of which takes three in a form.
+pub const FORM_BYTES_MAX: usize = 16 << 10;
+
 /// The body that creates an update, with the stack's configuration and the environment: of these,
 /// [`UPDATE_DETAIL_BYTES_MAX`] are stored.
 pub const CREATION_BYTES_MAX: usize = 4 << 20;
@@ -54,6 +57,12 @@ pub const SUMMARY_BYTES_MAX: usize = 16 << 10;
 
 /// Skipped journal entries that a version lists. The others are only counted.
 pub const SKIPPED_NAMED_MAX: usize = 100;
+
+/// A request for the exchange of a token: the token has at most 16 KiB, and three times as many bytes in a form.
+pub const EXCHANGE_BYTES_MAX: usize = 64 << 10;
+
+/// A registration of an issuer with its keys, or its policies.
+pub const ISSUER_BYTES_MAX: usize = 256 << 10;
 
 /// The time in which a client has to send [`BODY_PROGRESS_BYTES_MIN`] bytes of a body.
 pub const BODY_PAUSE_MAX: Duration = Duration::from_secs(30);

@@ -72,11 +72,13 @@ pub struct Retention {
     /// The time that an update's events are kept after the update ended.
     pub events: Duration,
     /// The time in which a deleted stack, state or environment can be undeleted.
-    pub removed_stacks: Duration,
+    pub deleted: Duration,
     /// Newest versions of a Terraform state that are kept; `None` for all.
     pub state_versions: Option<NonZeroU64>,
     /// The time that a refused write of a Terraform state is kept.
     pub rejected_states: Duration,
+    /// The time that audit records are kept after their day.
+    pub audit: Duration,
 }
 
 impl Retention {
@@ -85,9 +87,10 @@ impl Retention {
         versions: None,
         logs: Duration::from_secs(90 * DAY_SECONDS),
         events: Duration::from_secs(365 * DAY_SECONDS),
-        removed_stacks: Duration::from_secs(30 * DAY_SECONDS),
+        deleted: Duration::from_secs(30 * DAY_SECONDS),
         state_versions: None,
         rejected_states: Duration::from_secs(30 * DAY_SECONDS),
+        audit: Duration::from_secs(400 * DAY_SECONDS),
     };
 }
 

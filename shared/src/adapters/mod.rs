@@ -8,6 +8,7 @@
 #[cfg(any(feature = "aws", feature = "embedded", feature = "testing"))]
 mod cursor;
 mod finding;
+mod https;
 mod kept;
 #[cfg(any(feature = "embedded", feature = "testing", all(test, feature = "aws")))]
 mod key_range;
@@ -36,6 +37,7 @@ mod seeded_ids;
 mod stepping_clock;
 
 pub use finding::{Finding, State};
+pub use https::Https;
 pub use kept::{Decode, Kept};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;

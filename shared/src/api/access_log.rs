@@ -1,6 +1,7 @@
 //! The access log: when a request ends, it gets one log line, its metrics, and an audit record if it is an
 //! action.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody;
@@ -8,25 +9,33 @@ use axum::extract::{Request, State};
 use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 
 use super::app::App;
 use super::audit::{self, Record, Result as Outcome};
-use super::error::{CountedAs, OperatorNote};
+use super::error::{CountedAs, Failure, OperatorNote};
 use super::extensions::{Peer, RequestId};
 use super::metrics::Seen;
 use super::request_context::{RequestContext, RequestFacts};
 use super::tfstate_methods;
+use crate::layout::{AuditEntry, AuditRecord, AuditResult};
 use crate::ports::Timestamp;
+use crate::services::audit::{Act, keep, keep_summed};
+use crate::services::states::StateRef;
 
 /// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports
 /// its result.
 pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let watched = Watched::begin(app, &mut request);
-    let mut response = match tfstate_methods::normalize(request) {
-        Ok(request) => next.run(request).await,
-        Err(refused) => *refused,
+    let act = Arc::clone(watched.context.act());
+    let answering = async {
+        match tfstate_methods::normalize(request) {
+            Ok(request) => next.run(request).await,
+            Err(refused) => *refused,
+        }
     };
+    let mut response = act.during(answering).await;
+    watched.keep(&mut response).await;
     if response.status() == StatusCode::REQUEST_TIMEOUT && watched.version <= Version::HTTP_11 {
         // The rest of the body may still arrive and must not be read as another request.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -77,7 +86,9 @@ impl Watched {
             Some(RequestId(id)) => id.clone(),
             None => trace(request.headers()).unwrap_or_else(|| app.ids.uuid().simple().to_string()),
         };
-        let context = RequestContext::default();
+        let peer: Option<Peer> = request.extensions().get().copied();
+        let from = peer.map(|Peer(address)| address.to_string());
+        let context = RequestContext::new(Act::new(Some(request_id.clone()), from));
         request.extensions_mut().insert(context.clone());
         Self {
             context,
@@ -86,10 +97,72 @@ impl Watched {
             since: app.now(),
             request_id,
             request_bytes: request.body().size_hint().lower(),
-            peer: request.extensions().get().copied(),
+            peer,
             is_over: false,
             app,
         }
+    }
+
+    /// Stores the audit record of a request, unless a commit stored it. An answer without its record is not sent: it
+    /// may show a secret.
+    async fn keep(&self, response: &mut Response) {
+        let Some((entry, is_frequent)) = self.entry(response.status()) else { return };
+        let is_done = entry.record.result == AuditResult::Done;
+        let kept = match is_frequent {
+            true => keep_summed(&self.app, entry).await,
+            false => keep(&self.app, entry).await,
+        };
+        match kept {
+            Ok(()) => {}
+            Err(error) if is_done => *response = Failure::from(error).into_response(),
+            Err(error) => {
+                let (error, request_id) = (&error as &dyn std::error::Error, self.request_id.as_str());
+                tracing::error!(error, request_id, "cannot store the audit record of a request");
+            }
+        }
+    }
+
+    /// The entry of this request for the audit trail, and whether such requests are frequent. Requests without valid
+    /// credentials have none, and neither have those of functions that only read or append, nor refusals about an
+    /// organization that the caller is not a member of: it must look like a missing one, also by the calls of the store.
+    fn entry(&self, status: StatusCode) -> Option<(AuditEntry, bool)> {
+        let facts = self.context.facts();
+        let (route, by) = (facts.route?, self.context.act().caller()?);
+        if !route.group.keeps_trail() {
+            return None;
+        }
+        let answered = Answered { status: Some(status), ..Answered::default() };
+        let refused = answered.was_access_refused(&facts).then_some(audit::REFUSED);
+        let action = route.action.or(refused)?;
+        let result = match status {
+            status if status.is_success() || status.is_redirection() => AuditResult::Done,
+            status if status.is_client_error() => AuditResult::Refused,
+            _ => AuditResult::Unknown,
+        };
+        if result == AuditResult::Done && self.context.act().is_stored() {
+            return None;
+        }
+        let trail = facts.organization_of_member().cloned();
+        let is_about_an_organization = route.needs.is_some() || facts.is_foreign();
+        if trail.is_none() && is_about_an_organization && result != AuditResult::Done {
+            return None;
+        }
+        let mut record = AuditRecord::new(self.app.now(), action);
+        record.result = result;
+        record.set_caller(by);
+        record.org = facts.organization().filter(|_| trail.is_none()).cloned();
+        record.project = facts.project.clone().map(Into::into);
+        record.stack = facts.stack.clone().map(Into::into);
+        record.state = facts.state.as_ref().map(|state| match state {
+            StateRef::Name(address) => address.state.to_string(),
+            StateRef::Id(id) => id.to_string(),
+        });
+        record.environment = facts.environment.clone().map(Into::into);
+        record.update = facts.update.map(|update| update.to_string());
+        record.detail = facts.detail.clone();
+        record.from = self.peer.map(|Peer(address)| address.to_string());
+        record.request = Some(self.request_id.clone());
+        Some((AuditEntry { trail, record }, result != AuditResult::Done || route.is_frequent()))
     }
 
     fn end(mut self, response: &mut Response) {
@@ -99,10 +172,10 @@ impl Watched {
         let extensions = response.extensions_mut();
         let (note, counted_as) = (extensions.remove(), extensions.remove());
         let (status, bytes) = (Some(response.status()), response.body().size_hint().lower());
-        self.tell(&Answered { status, bytes, note, counted_as });
+        self.report(&Answered { status, bytes, note, counted_as });
     }
 
-    fn tell(&mut self, answered: &Answered) {
+    fn report(&mut self, answered: &Answered) {
         self.is_over = true;
         let now = self.app.now();
         let duration = now.since(self.since);
@@ -168,7 +241,7 @@ impl Watched {
         status: Option<StatusCode>,
     ) -> Record {
         let result = match status {
-            Some(status) if status.is_success() => Outcome::Done,
+            Some(status) if status.is_success() || status == StatusCode::SEE_OTHER => Outcome::Done,
             Some(status) if status.is_client_error() => Outcome::Refused,
             Some(_) | None => Outcome::Unknown,
         };
@@ -197,7 +270,7 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.is_over {
-            self.tell(&Answered::default());
+            self.report(&Answered::default());
         }
     }
 }

@@ -135,7 +135,7 @@ impl Pieces {
     pub(super) fn of(value: &impl serde::Serialize) -> Result<Self, Error> {
         let mut pieces = Self::default();
         serde_json::to_writer(&mut pieces, value)
-            .map_err(|error| Error::Broken(format!("an answer does not serialize: {error}")))?;
+            .map_err(|error| Error::Internal(format!("an answer does not serialize: {error}")))?;
         Ok(pieces)
     }
 

@@ -1,24 +1,28 @@
 //! Authenticates and authorizes each request once, by its row in the route table, before the body is read.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::future::{self, Either};
 
 use super::answer::accounted;
 use super::app::App;
 use super::body::BodyLimit;
+use super::browser::{Browser, Cookie};
 use super::concurrency::{Holder, Permit};
 use super::error::Failure;
 use super::extensions::{ClientCertificate, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
+use super::page;
 use super::path::UpdatePath;
 use super::request_context::RequestContext;
 use super::response::takes_gzip;
@@ -26,12 +30,13 @@ use super::route::{Auth, Route};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::error::AccessError;
+use crate::services::error::{AccessError, SignInError};
+use crate::services::identity::sessions::Session;
 use crate::services::identity::tokens::{Shown, TOKEN_GRACE, TOKEN_PREFIX};
-use crate::services::identity::{passwords, tokens};
+use crate::services::identity::{passwords, sessions, tokens};
 use crate::services::states::StateRef;
 use crate::services::states::writes::Proof;
-use crate::services::store::stack_lookup;
+use crate::services::store::{access, stack_lookup};
 use crate::services::{Error, states, updates};
 
 /// Runs the handler of a request after checking what its row demands.
@@ -41,16 +46,18 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>().cloned();
+    let browser = route.auth.is_page().then(|| Browser::of(request.headers(), request.uri()));
     let mut response = let_in(app, route, request, next).await;
-    if route.auth != Auth::Nobody {
+    if route.auth != Auth::Public {
         // Many answers are secret, and none may be cached by a proxy or on a client's disk.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     // For the layers around the router, which do not see the matched path.
     path.map(|path| response.extensions_mut().insert(path));
-    match route.auth {
-        Auth::State | Auth::Run => for_state_clients(response),
-        Auth::Nobody | Auth::Token | Auth::UpdateToken => response,
+    match (route.auth, browser) {
+        (Auth::State | Auth::Run, _) => for_state_clients(response),
+        (Auth::Page | Auth::Session, Some(browser)) => page::for_browser(&browser, &route.method, response),
+        _ => response,
     }
 }
 
@@ -68,8 +75,8 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     let Some(permit) = permit else {
         return gateway.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
     };
-    if let Some(ShowedToken(tell)) = &showed {
-        tell();
+    if let Some(ShowedToken(notify)) = &showed {
+        notify();
     }
     // Bytes of updates count for their user. Otherwise each preview that one token begins would get its own
     // share.
@@ -105,35 +112,54 @@ async fn admit(
     parts: &mut Parts,
     context: &RequestContext,
 ) -> Result<Option<Permit>, Failure> {
+    if route.auth.is_page() && route.method != Method::GET {
+        Browser::read(parts)?.check_same_origin()?;
+    }
     Ok(match route.auth {
-        Auth::Nobody => None,
+        // The handler verifies what the body has.
+        Auth::Public | Auth::Exchange | Auth::Page => None,
+        Auth::Session => {
+            let browser = Browser::read(parts)?;
+            let cookie = browser.cookie(Cookie::Session).ok_or(SignInError::NoSession)?;
+            let session = sessions::authenticate(app, cookie).await?;
+            let requester = session.caller.requester();
+            context.asked_by(requester.clone());
+            context.follow(&session.caller);
+            parts.extensions.insert(session);
+            Some(app.concurrency().acquire(Holder::Person(requester))?)
+        }
         Auth::Token => {
             let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
-            let caller = tokens::authenticate(app, token).await?;
+            let authenticated = tokens::authenticate(app, token);
+            let caller = with_prefetch(app, context, authenticated, |caller| caller).await?;
             let requester = caller.requester();
             context.asked_by(requester.clone());
-            let caller = authorize(route, caller, context, None)?;
+            let caller = authorize(app, route, caller, context, None).await?;
             parts.extensions.insert(caller);
             Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
         Auth::State | Auth::Run => {
             let shown = state_credentials(parts)?;
             let grace = if route.auth == Auth::Run { TOKEN_GRACE } else { Duration::ZERO };
-            let (caller, ended) = match &shown {
-                StateCredentials::Token(token) => {
-                    tokens::authenticate_run(app, Shown::Token(token), grace).await?
-                }
-                StateCredentials::Certificate(ClientCertificate(der)) => {
-                    tokens::authenticate_run(app, Shown::Certificate(der), grace).await?
-                }
-                StateCredentials::Password { login, password } => {
-                    context.record_login_attempt(login);
-                    (passwords::authenticate(app, login, password).await?, None)
+            let authenticated = async {
+                match &shown {
+                    StateCredentials::Token(token) => {
+                        tokens::authenticate_run(app, Shown::Token(token), grace).await
+                    }
+                    StateCredentials::Certificate(ClientCertificate(der)) => {
+                        tokens::authenticate_run(app, Shown::Certificate(der), grace).await
+                    }
+                    StateCredentials::Password { login, password } => {
+                        context.record_login_attempt(login);
+                        Ok((passwords::authenticate(app, login, password).await?, None))
+                    }
                 }
             };
+            let (caller, ended) =
+                with_prefetch(app, context, authenticated, |(caller, _ended)| caller).await?;
             let requester = caller.requester();
             context.asked_by(requester.clone());
-            let caller = authorize(route, caller, context, ended)?;
+            let caller = authorize(app, route, caller, context, ended).await?;
             match route.auth {
                 Auth::Run => drop(parts.extensions.insert(RunCaller { caller, ended })),
                 _ => drop(parts.extensions.insert(caller)),
@@ -149,6 +175,7 @@ async fn admit(
                 context.asked_by(bearer.requester());
             }
             updates::tokens::check(&claims, &address, &path.update)?;
+            context.holds_its_update();
             let permit = app.concurrency().acquire(Holder::Update(claims.update))?;
             parts.extensions.insert(claims);
             Some(permit)
@@ -156,9 +183,34 @@ async fn admit(
     })
 }
 
-/// The caller with the role that this row needs. Refuses at once a caller who is known to lack it. An expired
+/// Authenticates. At the same time, not after it, reads who may do what in the organization that the path names, into
+/// the cache. A failure of that is found again where the answer is needed. A caller who is not a member does not wait for
+/// it: the time would tell whether somebody uses the organization.
+async fn with_prefetch<T>(
+    app: &App,
+    context: &RequestContext,
+    authenticating: impl Future<Output = Result<T, Error>>,
+    caller: impl Fn(&T) -> &Caller,
+) -> Result<T, Error> {
+    let Some(org) = context.org() else { return authenticating.await };
+    let authenticating = pin!(authenticating);
+    let reading = pin!(access::of(app, &org));
+    match future::select(authenticating, reading).await {
+        Either::Left((authenticated, reading)) => {
+            let authenticated = authenticated?;
+            if caller(&authenticated).is_member(&org) {
+                let _ = reading.await;
+            }
+            Ok(authenticated)
+        }
+        Either::Right((_, authenticating)) => authenticating.await,
+    }
+}
+
+/// The caller with the right that this row needs. Refuses at once a caller who is known to lack it. An expired
 /// token first has to prove that it may still be used.
-fn authorize(
+async fn authorize(
+    app: &App,
     route: &Route,
     caller: Caller,
     context: &RequestContext,
@@ -168,7 +220,7 @@ fn authorize(
     let Some(needs) = route.needs else { return Ok(caller) };
     let caller = caller.asking_for(needs);
     if ended.is_none() {
-        caller.check_early(context.org().as_ref())?;
+        caller.check_early(app, context.org().as_ref()).await?;
     }
     Ok(caller)
 }
@@ -238,11 +290,11 @@ impl RunCaller {
     pub(super) async fn holding(
         self,
         app: &App,
-        place: &StateRef,
+        state: &StateRef,
         proof: Proof<'_>,
     ) -> Result<Caller, Error> {
         if let Some(ended) = self.ended {
-            states::writes::check_grace(app, &self.caller, place, proof, ended).await?;
+            states::writes::check_grace(app, &self.caller, state, proof, ended).await?;
         }
         Ok(self.caller)
     }
@@ -262,6 +314,13 @@ impl FromHead for Caller {
     }
 }
 
+impl FromHead for Session {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| wrong_row("session"))
+    }
+}
+
 impl FromHead for Claims {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
@@ -270,7 +329,7 @@ impl FromHead for Claims {
 }
 
 fn wrong_row(what: &str) -> Failure {
-    Error::Broken(format!("a handler reads {what} credentials that its route does not require")).into()
+    Error::Internal(format!("a handler reads {what} credentials that its route does not require")).into()
 }
 
-from_head!(RunCaller, Caller, Claims);
+from_head!(RunCaller, Caller, Session, Claims);

@@ -89,7 +89,7 @@ impl FromRequest<App> for Body {
             .extensions()
             .get()
             .copied()
-            .ok_or_else(|| Error::Broken("a route without a body limit reads a body".to_owned()))?;
+            .ok_or_else(|| Error::Internal("a route without a body limit reads a body".to_owned()))?;
         let gateway = request.extensions().get().copied().unwrap_or(Gateway::OPEN);
         let claims_gzip = request.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity");
         let sent_bytes_max = bytes_max.min(gateway.bytes_max);

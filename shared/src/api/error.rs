@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use crate::journal::BatchError;
 use crate::services::Error;
 use crate::services::error::{
-    AccessError, EnvironmentError, Fenced, IdentityError, InvalidInput, StackError, StateError, UpdateError,
+    AccessError, EnvironmentError, ExchangeError, Fenced, IdentityError, InvalidInput, OidcError,
+    SignInError, StackError, StateError, UpdateError,
 };
 use crate::wire::Reason;
 use crate::wire::environments::DefinitionError;
+use crate::wire::oidc::TokenError;
 use crate::wire::pulumi::ErrorBody;
 use crate::wire::tfstate::LockedBody;
 
@@ -45,6 +47,13 @@ impl<E: Into<Error>> From<E> for Failure {
 /// Marks an answer for the operator's log: a failure of the server, with its chain of causes.
 #[derive(Debug, Clone)]
 pub(crate) struct OperatorNote(pub(crate) String);
+
+/// The text and the reason of an error, for an answer that is shown as a page.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorText {
+    pub(crate) text: String,
+    pub(crate) reason: Reason,
+}
 
 /// Marks an answer for the metrics, with a label for refusals that are counted separately.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +90,7 @@ impl IntoResponse for Failure {
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        response.extensions_mut().insert(ErrorText { text: self.text(), reason });
         if let Some(label) = counted_as(reason) {
             response.extensions_mut().insert(CountedAs(label));
         }
@@ -94,6 +104,25 @@ impl IntoResponse for Failure {
 }
 
 impl Failure {
+    /// The answer in the form of the exchange of tokens.
+    pub(super) fn into_token_answer(self) -> Response {
+        let (status, reason) = self.kind();
+        let error = match &self {
+            Self::Refused(Error::Oidc(error)) => match &**error {
+                OidcError::Exchange(error) => word_of_exchange(error),
+                _ => "invalid_request",
+            },
+            _ if status.is_server_error() => "server_error",
+            _ => "invalid_request",
+        };
+        let message = self.text();
+        let mut response = self.into_response();
+        let code = status.as_u16();
+        let body = TokenError { error, error_description: message.clone(), code, message, reason };
+        *response.body_mut() = Json(body).into_response().into_body();
+        response
+    }
+
     /// The status and the reason.
     fn kind(&self) -> (StatusCode, Reason) {
         let reason = match self {
@@ -170,17 +199,47 @@ fn phrase(status: StatusCode) -> &'static str {
     }
 }
 
+fn reason_of_identity(error: &IdentityError) -> Reason {
+    use IdentityError as I;
+    match error {
+        I::TooManyMemberships { .. } | I::TooManyMembers { .. } => Reason::RequestTooLarge,
+        I::UserExists(_)
+        | I::OrgExists(_)
+        | I::TokenExists { .. }
+        | I::TokenNameUsed { .. }
+        | I::TeamExists { .. } => Reason::NameTaken,
+        I::NoTeam { .. } => Reason::TeamNotFound,
+        I::NoToken { .. } | I::NoMachineToken { .. } | I::NoTokenWithId => Reason::TokenNotFound,
+        I::TokensOfMachine | I::ExceedsOwnRole(_) | I::ExceedsOwnOrg(_) | I::OutlivesOwn(_) => {
+            Reason::RoleTooLow
+        }
+        I::TokenNameTooLong { .. }
+        | I::TokenDescriptionTooLong { .. }
+        | I::TokenExpiryTooLate { .. }
+        | I::TokenGraceTooLong { .. }
+        | I::TokenDaysTooMany { .. } => Reason::LimitExceeded,
+        I::NoRole(_) => Reason::RoleNotFound,
+        I::NoGrant { .. } => Reason::GrantNotFound,
+        I::NotInTeam { .. } => Reason::UserNotFound,
+        I::InTeam { .. } | I::AlreadyMember { .. } => Reason::MemberExists,
+        I::LastAdmin { .. } => Reason::LastAdmin,
+        I::AccessMoved { .. } => Reason::AccessChanged,
+        I::TeamTextTooLong { .. } | I::AccessTooLarge { .. } => Reason::LimitExceeded,
+        _ => Reason::InvalidRequest,
+    }
+}
+
 fn reason(error: &Error) -> Reason {
     match error {
         Error::Invalid(error) => reason_of_input(error),
         // At this status, the CLI halves a batch of journal entries.
         Error::TooLarge { .. } => Reason::RequestTooLarge,
         Error::Access(error) => reason_of_access(error),
-        Error::Identity(IdentityError::TooManyMemberships { .. } | IdentityError::TooManyMembers { .. }) => {
-            Reason::RequestTooLarge
-        }
+        Error::Oidc(error) => reason_of_oidc(error),
+        Error::Identity(error) => reason_of_identity(error),
         // Only the operator's commands can get these.
-        Error::Identity(_) | Error::Maintenance(_) => Reason::InvalidRequest,
+        Error::Maintenance(_) => Reason::InvalidRequest,
+        Error::SignIn(error) => reason_of_sign_in(error),
         Error::Stack(error) => reason_of_stack(error),
         Error::Update(error) => reason_of_update(error),
         Error::State(error) => reason_of_state(error),
@@ -193,6 +252,7 @@ fn reason(error: &Error) -> Reason {
         // Not a 5xx: clients would retry for seven seconds, to no effect.
         Error::MasterKey(_) => Reason::MasterKeyUnavailable,
         Error::Broken(_) => Reason::StoredDataDamaged,
+        Error::Internal(_) => Reason::InternalError,
         Error::TooNew(_) => Reason::StoredDataTooNew,
     }
 }
@@ -213,6 +273,15 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::Filter(_)
         | InvalidInput::LabelPolicy(_)
         | InvalidInput::Schema { .. }
+        | InvalidInput::Time { .. }
+        | InvalidInput::AuditFormat(_)
+        | InvalidInput::ProjectAndName(_)
+        | InvalidInput::Grant(_)
+        | InvalidInput::Role(_)
+        | InvalidInput::RoleId
+        | InvalidInput::Permission { .. }
+        | InvalidInput::MaxOpenDuration
+        | InvalidInput::TeamMember
         | InvalidInput::Path(_)
         | InvalidInput::BodyNotText(_)
         | InvalidInput::BodyShape(_)
@@ -222,6 +291,8 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::BodyTooLong
         | InvalidInput::BodyChanged
         | InvalidInput::ContinuationToken
+        | InvalidInput::TokenPage { .. }
+        | InvalidInput::TokenFilter
         | InvalidInput::Number { .. }
         | InvalidInput::Version
         | InvalidInput::StateVersion
@@ -252,11 +323,86 @@ fn reason_of_access(error: &AccessError) -> Reason {
         AccessError::TokenExpired
         | AccessError::TokenExpiredWithoutLock
         | AccessError::CertificateExpired => Reason::TokenExpired,
+        AccessError::SignInNeeded => Reason::SignInNeeded,
         AccessError::TooManyFailures(_) => Reason::TooManyWrongPasswords,
         AccessError::TooManyPasswords => Reason::PasswordsBusy,
         AccessError::NotAllowed(_) => Reason::RoleTooLow,
+        AccessError::TokenLivesTooLong { .. } => Reason::TokenLivesTooLong,
         AccessError::NoOrg(_) => Reason::OrganizationNotFound,
         AccessError::NoUser(_) => Reason::UserNotFound,
+    }
+}
+
+fn reason_of_oidc(error: &OidcError) -> Reason {
+    match error {
+        OidcError::NoIssuer(_) => Reason::IssuerNotFound,
+        OidcError::NoConsent(_) => Reason::ConsentNotFound,
+        OidcError::IssuerExists(_) => Reason::IssuerExists,
+        OidcError::NotInPerson => Reason::RoleTooLow,
+        OidcError::TooManyIssuers { .. }
+        | OidcError::TooManyConsents { .. }
+        | OidcError::NameTooLong { .. }
+        | OidcError::KeysTooLong { .. }
+        | OidcError::PoliciesTooLong { .. } => Reason::LimitExceeded,
+        OidcError::Url(_)
+        | OidcError::NoName
+        | OidcError::Thumbprint { .. }
+        | OidcError::Lifetime { .. }
+        | OidcError::Keys(_)
+        | OidcError::Unreachable { .. }
+        | OidcError::KeysAreRegistered
+        | OidcError::NoAddress
+        | OidcError::AwsHasNoKeys
+        | OidcError::Policies(_) => Reason::InvalidRequest,
+        OidcError::Exchange(error) => match error {
+            ExchangeError::Parameter(_) | ExchangeError::GrantType | ExchangeError::Audience => {
+                Reason::InvalidRequest
+            }
+            ExchangeError::NotAccepted | ExchangeError::NoTeam { .. } => Reason::TokenNotAccepted,
+            ExchangeError::NoConsent { .. } => Reason::ConsentMissing,
+            ExchangeError::KeysUnavailable => Reason::IssuerUnavailable,
+        },
+    }
+}
+
+/// The word of a refusal of the exchange. Sources: RFC 6749, section 5.2, and RFC 8693, section 2.2.2.
+fn word_of_exchange(error: &ExchangeError) -> &'static str {
+    match error {
+        ExchangeError::Parameter(_) => "invalid_request",
+        ExchangeError::GrantType => "unsupported_grant_type",
+        ExchangeError::Audience => "invalid_target",
+        ExchangeError::NotAccepted | ExchangeError::NoConsent { .. } | ExchangeError::NoTeam { .. } => {
+            "access_denied"
+        }
+        ExchangeError::KeysUnavailable => "temporarily_unavailable",
+    }
+}
+
+fn reason_of_sign_in(error: &SignInError) -> Reason {
+    match error {
+        SignInError::NoSession | SignInError::SessionTooOld => Reason::SignInNeeded,
+        SignInError::OtherSite => Reason::OtherSite,
+        SignInError::NoProvider(_) => Reason::ProviderNotFound,
+        SignInError::ProviderDown(_) | SignInError::NoWeb => Reason::ProviderUnavailable,
+        SignInError::ProviderRefused { .. }
+        | SignInError::BadToken { .. }
+        | SignInError::Claims(_)
+        | SignInError::NoRule(_)
+        | SignInError::NoInvitation => Reason::SignInRefused,
+        SignInError::LoginTaken(_) | SignInError::LinkedWithOther(_) => Reason::AccountConflict,
+        SignInError::NoSuchSession => Reason::SessionNotFound,
+        // Only the operator's commands can get some of these.
+        SignInError::NotSecure
+        | SignInError::NotBegun
+        | SignInError::OtherAnswer
+        | SignInError::ProviderExists(_)
+        | SignInError::BadAddress { .. }
+        | SignInError::TooManyRules { .. }
+        | SignInError::BadText { .. }
+        | SignInError::RuleOfNoOrg(_)
+        | SignInError::NotLinked { .. }
+        | SignInError::NotACliLogin(_)
+        | SignInError::BadField(_) => Reason::InvalidRequest,
     }
 }
 
@@ -383,6 +529,9 @@ fn text(error: &Error) -> String {
         }
         Error::Broken(_) | Error::TooNew(_) => {
             "stored data cannot be used: the server's log says why, under this request's ID".to_owned()
+        }
+        Error::Internal(_) => {
+            "the server has a bug: its log describes it, under this request's ID".to_owned()
         }
         error => error.to_string(),
     }

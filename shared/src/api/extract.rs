@@ -38,7 +38,7 @@ where
     T: FromRequestParts<(), Rejection: std::fmt::Display>,
 {
     let found = T::from_request_parts(parts, &()).now_or_never();
-    let found = found.ok_or_else(|| Error::Broken("a request's head is not complete".to_owned()))?;
+    let found = found.ok_or_else(|| Error::Internal("a request's head is not complete".to_owned()))?;
     found.map_err(|rejection| InvalidInput::Path(rejection.to_string()).into())
 }
 

@@ -123,8 +123,9 @@ async fn compressed(response: Response) -> Response {
             parts.headers.remove(CONTENT_LENGTH);
             Response::from_parts(parts, Body::from(gzip(&text)))
         }
-        Err(_) => {
-            Failure::from(Error::Broken("an answer could not be read to its end".to_owned())).into_response()
+        Err(error) => {
+            let broken = Error::Broken(format!("an answer could not be read to its end: {error}"));
+            Failure::from(broken).into_response()
         }
     }
 }

@@ -22,20 +22,29 @@ pub(super) struct AskedHost(String);
 impl FromRequestParts<App> for AskedHost {
     type Rejection = Infallible;
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        let header = |headers: &HeaderMap, name: &str| {
-            headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
-        let host = header(&parts.headers, "X-Forwarded-Host")
-            .or_else(|| header(&parts.headers, HOST.as_str()))
-            .or_else(|| parts.uri.authority().map(ToString::to_string))
-            .unwrap_or_default();
-        // With several proxies, the first value is the client's.
-        let host = host.split(',').next().unwrap_or_default().trim().to_owned();
-        Ok(Self(if host.len() <= HOST_BYTES_MAX { host } else { String::new() }))
+        Ok(Self::of(&parts.headers, &parts.uri))
     }
 }
 
 impl AskedHost {
+    pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Self {
+        let header = |headers: &HeaderMap, name: &str| {
+            headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        let host = header(headers, "X-Forwarded-Host")
+            .or_else(|| header(headers, HOST.as_str()))
+            .or_else(|| uri.authority().map(ToString::to_string))
+            .unwrap_or_default();
+        // With several proxies, the first value is the client's.
+        let host = host.split(',').next().unwrap_or_default().trim().to_owned();
+        Self(if host.len() <= HOST_BYTES_MAX { host } else { String::new() })
+    }
+
+    /// The host as text.
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+
     /// The server's address as the client used it, in characters that need no escaping.
     pub(super) fn address(&self, headers: &HeaderMap, uri: &Uri) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);

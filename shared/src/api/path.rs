@@ -10,7 +10,9 @@ use super::extract::{FromHead, from_head, params, there};
 use super::request_context::RequestContext;
 use super::unsupported::unsupported;
 use crate::domain::ids::StateId;
-use crate::domain::names::{EnvironmentAddress, OrgName, ProjectName, StackAddress, StateAddress};
+use crate::domain::names::{
+    EnvironmentAddress, Login, OrgName, ProjectName, ProviderName, StackAddress, StateAddress, TeamName,
+};
 use crate::services::Error;
 use crate::services::environments::lookup::RevisionRef;
 use crate::services::error::InvalidInput;
@@ -69,6 +71,19 @@ impl FromHead for StackPath {
     }
 }
 
+/// The provider of sign-ins in a path.
+#[derive(Debug)]
+pub(super) struct ProviderPath(pub(super) ProviderName);
+
+impl FromHead for ProviderPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
+        let name = params.iter().find_map(|(name, value)| (name == "provider").then_some(value));
+        Ok(Self(ProviderName::parse(name.unwrap_or_default())?))
+    }
+}
+
 /// The update in a path, not validated yet.
 #[derive(Debug)]
 pub(super) struct UpdateText(pub(super) String);
@@ -105,19 +120,19 @@ impl FromHead for StatePath {
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         let Path(path) = there::<Path<HashMap<String, String>>>(parts)?;
         let part = |name: &str| path.get(name).map(String::as_str);
-        let place = match (part("guid"), part("org"), part("project")) {
+        let state = match (part("guid"), part("org"), part("project")) {
             (Some(id), ..) => StateRef::Id(StateId::parse(id).ok_or(InvalidInput::StateName)?),
             (None, Some(org), Some(project)) => {
                 StateRef::Name(StateAddress::parse(org, project, part("state"))?)
             }
             (None, ..) => {
-                return Err(Error::Broken("a route of states has no state in its path".to_owned()).into());
+                return Err(Error::Internal("a route of states has no state in its path".to_owned()).into());
             }
         };
         if let Some(context) = parts.extensions.get::<RequestContext>() {
-            context.state(&place);
+            context.state(&state);
         }
-        Ok(Self(place))
+        Ok(Self(state))
     }
 }
 
@@ -252,7 +267,117 @@ impl FromHead for OrgPath {
     }
 }
 
+/// `{org}` with `{issuer}` or `{policy}` in a path. The second is an ID, not validated yet.
+#[derive(Debug)]
+pub(super) struct IssuerPath {
+    pub(super) org: OrgName,
+    pub(super) id: String,
+}
+
+impl FromHead for IssuerPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
+        let part = |names: &[&str]| {
+            let found = params.iter().find(|(found, _)| names.contains(found));
+            found.map_or_else(String::new, |(_, value)| value.to_owned())
+        };
+        Ok(Self { org: OrgName::parse(&part(&["org"]))?, id: part(&["issuer", "policy"]) })
+    }
+}
+
+/// `{issuer}` alone in a path, not validated yet.
+#[derive(Debug)]
+pub(super) struct IssuerText(pub(super) String);
+
+impl FromHead for IssuerText {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
+        let found = params.iter().find(|(found, _)| *found == "issuer");
+        Ok(Self(found.map_or_else(String::new, |(_, value)| value.to_owned())))
+    }
+}
+
+/// The owner of access tokens in a path: an organization, or one of its teams or members, or the caller. The token is
+/// an ID, not validated yet.
+#[derive(Debug)]
+pub(super) struct TokensPath {
+    pub(super) org: Option<OrgName>,
+    pub(super) team: Option<TeamName>,
+    user: Option<Login>,
+    pub(super) token: String,
+}
+
+impl TokensPath {
+    /// The organization and its member.
+    pub(super) fn member(&self) -> Result<(&OrgName, &Login), Error> {
+        let member = self.org.as_ref().zip(self.user.as_ref());
+        member.ok_or_else(|| Error::Broken("a route of members has no member in its path".to_owned()))
+    }
+}
+
+impl FromHead for TokensPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
+        let part = |name: &str| params.iter().find(|(found, _)| *found == name).map(|(_, value)| value);
+        Ok(Self {
+            org: part("org").map(OrgName::parse).transpose()?,
+            team: part("team").map(TeamName::parse).transpose()?,
+            user: part("user").map(Login::parse).transpose()?,
+            token: part("token").unwrap_or_default().to_owned(),
+        })
+    }
+}
+
+/// `{org}` and `{team}` in a path.
+#[derive(Debug)]
+pub(super) struct TeamPath(pub(super) OrgName, pub(super) TeamName);
+
+impl FromHead for TeamPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let OrgPath(org) = OrgPath::read(parts)?;
+        Ok(Self(org, TeamName::parse(&named(parts, "team")?)?))
+    }
+}
+
+/// `{org}` and `{user}` in a path.
+#[derive(Debug)]
+pub(super) struct MemberPath(pub(super) OrgName, pub(super) Login);
+
+impl FromHead for MemberPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let OrgPath(org) = OrgPath::read(parts)?;
+        Ok(Self(org, Login::parse(&named(parts, "user")?)?))
+    }
+}
+
+/// The role in a path, not validated yet.
+#[derive(Debug)]
+pub(super) struct RoleText(pub(super) String);
+
+impl FromHead for RoleText {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        named(parts, "role").map(Self)
+    }
+}
+
+/// The parameter of this name, not validated yet.
+fn named(parts: &mut Parts, name: &str) -> Result<String, Failure> {
+    let params = params(parts)?;
+    let found = params.iter().find(|(found, _)| *found == name).map(|(_, value)| value.to_owned());
+    Ok(found.unwrap_or_default())
+}
+
 from_head!(
+    TeamPath,
+    MemberPath,
+    RoleText,
+    ProviderPath,
     UpdatePath,
     StackPath,
     UpdateText,
@@ -266,5 +391,8 @@ from_head!(
     TagPath,
     SessionPath,
     ProjectPath,
-    OrgPath
+    OrgPath,
+    IssuerPath,
+    IssuerText,
+    TokensPath
 );

@@ -57,11 +57,6 @@ pub(super) fn page_of(query: &HashMap<String, String>) -> Result<Option<PageOf>,
     })
 }
 
-/// The number of secrets in a batch, for the audit log.
-pub(super) fn describe_count(count: usize) -> String {
-    if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
-}
-
 /// Refuses a batch with too many secrets.
 pub(super) fn check_count(count: usize) -> Result<(), Error> {
     if count > SECRETS_PER_BATCH_MAX {

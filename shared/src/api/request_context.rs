@@ -16,6 +16,7 @@ use crate::domain::names::{
 };
 use crate::domain::update::Requester;
 use crate::services::Error;
+use crate::services::audit::Act;
 use crate::services::caller::{Asked, Caller};
 use crate::services::identity::tokens::TOKEN_PREFIX;
 use crate::services::states::StateRef;
@@ -37,6 +38,8 @@ pub(super) struct RequestFacts {
     /// The environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
+    /// Whether the caller is known to be a member of the organization in the path.
+    is_of_member: bool,
     /// What the caller's request turned out to be about.
     asked: Option<Arc<Asked>>,
 }
@@ -47,6 +50,13 @@ impl RequestFacts {
         self.org.as_ref().or_else(|| self.asked.as_ref()?.org())
     }
 
+    /// The organization, if the caller is known to be a member of it. Its audit trail gets the record.
+    pub(super) fn organization_of_member(&self) -> Option<&OrgName> {
+        let asked = self.asked.as_ref().and_then(|asked| asked.org());
+        let is_of_member = if asked.is_some() { !self.is_foreign() } else { self.is_of_member };
+        self.organization().filter(|_| is_of_member)
+    }
+
     /// Whether the request is about an organization that the caller is not a member of.
     pub(super) fn is_foreign(&self) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.is_foreign())
@@ -55,11 +65,23 @@ impl RequestFacts {
 
 /// The shared context of a request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RequestContext(Arc<Mutex<RequestFacts>>);
+pub(crate) struct RequestContext {
+    facts: Arc<Mutex<RequestFacts>>,
+    /// What use cases may know of the request.
+    act: Arc<Act>,
+}
 
 impl RequestContext {
     pub(super) fn facts(&self) -> MutexGuard<'_, RequestFacts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn new(act: Act) -> Self {
+        Self { facts: Arc::default(), act: Arc::new(act) }
+    }
+
+    pub(super) fn act(&self) -> &Arc<Act> {
+        &self.act
     }
 
     /// Records the route and the names in the path.
@@ -80,9 +102,15 @@ impl RequestContext {
                 _ => {}
             }
         }
+        self.act.set_action(route.action);
+        if let (Some(org), Some(project), Some(stack)) = (&facts.org, &facts.project, &facts.stack) {
+            let (org, project, stack) = (org.clone(), project.clone(), stack.clone());
+            self.act.set_stack(StackAddress { org, project, stack });
+        }
     }
 
     pub(super) fn asked_by(&self, requester: Requester) {
+        self.act.set_caller(requester.clone());
         let mut facts = self.facts();
         (facts.user, facts.token) = (Some(requester.login), Some(requester.token));
         facts.tried = None;
@@ -90,7 +118,14 @@ impl RequestContext {
 
     /// Records the organization that the caller's request turns out to be about.
     pub(super) fn follow(&self, caller: &Caller) {
-        self.facts().asked = Some(Arc::clone(caller.asked()));
+        let mut facts = self.facts();
+        facts.is_of_member = facts.org.as_ref().is_some_and(|org| caller.is_member(org));
+        facts.asked = Some(Arc::clone(caller.asked()));
+    }
+
+    /// Records that the path names the stack of the update whose token was sent.
+    pub(super) fn holds_its_update(&self) {
+        self.facts().is_of_member = true;
     }
 
     /// Records the login of a password. A text that looks like a token is a secret, and is not recorded.
@@ -103,6 +138,11 @@ impl RequestContext {
     /// The organization, if the path names it.
     pub(super) fn org(&self) -> Option<OrgName> {
         self.facts().org.clone()
+    }
+
+    /// Records the organization, if the path does not name it.
+    pub(crate) fn organization(&self, org: OrgName) {
+        self.facts().org = Some(org);
     }
 
     /// Records the stack, if the path alone does not name it.
@@ -125,10 +165,10 @@ impl RequestContext {
     }
 
     /// Records the Terraform state that the path names.
-    pub(crate) fn state(&self, place: &StateRef) {
-        match place {
+    pub(crate) fn state(&self, state: &StateRef) {
+        match state {
             StateRef::Name(address) => self.state_named(address),
-            StateRef::Id(_) => self.facts().state = Some(place.clone()),
+            StateRef::Id(_) => self.facts().state = Some(state.clone()),
         }
     }
 
@@ -141,14 +181,16 @@ impl RequestContext {
 
     /// Records a short detail for the audit log. Never a secret, and no long text of a client.
     pub(crate) fn detail(&self, text: impl Into<String>) {
-        self.facts().detail = Some(text.into());
+        let text = text.into();
+        self.act.set_detail(text.clone());
+        self.facts().detail = Some(text);
     }
 }
 
 impl FromHead for RequestContext {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
-        let broken = || Error::Broken("a handler reads the context of a request without one".to_owned());
+        let broken = || Error::Internal("a handler reads the context of a request without one".to_owned());
         parts.extensions.get::<Self>().cloned().ok_or_else(|| broken().into())
     }
 }

@@ -98,7 +98,7 @@ impl JsonWithTail {
         let mut before = Vec::new();
         let formatter = OpenObject { name, depth: 0, is_empty: true };
         head.serialize(&mut Serializer::with_formatter(&mut before, formatter))
-            .map_err(|error| Error::Broken(format!("an answer does not serialize: {error}")))?;
+            .map_err(|error| Error::Internal(format!("an answer does not serialize: {error}")))?;
         Ok(Self { before })
     }
 

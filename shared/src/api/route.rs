@@ -1,26 +1,39 @@
-//! A route: its credentials, the role that it needs, its body limit, its group.
+//! A route: its credentials, the right that it needs, its body limit, its group.
 
 use axum::http::Method;
 use serde_json::Value;
 
-use crate::domain::role::Role;
+use crate::domain::role::Right;
 
 /// The credentials that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
-    /// None.
-    Nobody,
+    /// None: the route is public.
+    Public,
     /// A user's access token: `Authorization: token …`.
     Token,
+    /// The token of another issuer, in the body.
+    Exchange,
     /// The token of the update in the path: `Authorization: update-token …`.
     UpdateToken,
     /// The credentials of clients of Terraform states: a user's access token as the password of Basic
     /// credentials or as a bearer, the user's login and password, or, without any of these, a client
     /// certificate.
     State,
-    /// The same. A token or certificate is accepted for a while after it expires, from a caller who has held
+    /// None, for a page: it answers a browser with HTML, and accepts forms of this server's own pages only.
+    Page,
+    /// A page of a signed-in person: the cookie of a session.
+    Session,
+    /// Those of [`Auth::State`]. A token or certificate is accepted for a while after it expires, from a caller who has held
     /// the state's lock since before.
     Run,
+}
+
+impl Auth {
+    /// Whether the route is a page, or takes the form of one.
+    pub fn is_page(self) -> bool {
+        matches!(self, Self::Page | Self::Session)
+    }
 }
 
 /// The function that a route belongs to. Routes are grouped by what they may change and how often they are
@@ -35,8 +48,10 @@ pub enum Group {
     Head,
     /// Appends to the logs of updates.
     Log,
-    /// Users, organizations, tokens.
+    /// Probes: whether a process serves, and whether the server can do its work.
     Admin,
+    /// Users, organizations, tokens, and who may do what.
+    Account,
     /// Terraform states.
     Tfstate,
     /// Environments.
@@ -48,8 +63,16 @@ pub(super) const STATES_ROOT: &str = "/tfstate/";
 
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 7] =
-        [Self::Read, Self::Secrets, Self::Head, Self::Log, Self::Admin, Self::Tfstate, Self::Environments];
+    pub const ALL: [Self; 8] = [
+        Self::Read,
+        Self::Secrets,
+        Self::Head,
+        Self::Log,
+        Self::Admin,
+        Self::Account,
+        Self::Tfstate,
+        Self::Environments,
+    ];
 
     /// The group that answers paths outside the table and outside any [`root`](Self::root).
     pub const DEFAULT: Self = Self::Read;
@@ -59,7 +82,13 @@ impl Group {
     pub fn root(self) -> Option<&'static str> {
         match self {
             Self::Tfstate => Some(STATES_ROOT),
-            Self::Read | Self::Secrets | Self::Head | Self::Log | Self::Admin | Self::Environments => None,
+            Self::Read
+            | Self::Secrets
+            | Self::Head
+            | Self::Log
+            | Self::Admin
+            | Self::Account
+            | Self::Environments => None,
         }
     }
 
@@ -67,6 +96,12 @@ impl Group {
     pub fn otherwise(path: &str) -> Self {
         let is_below = |group: &Self| group.root().is_some_and(|root| path.starts_with(root));
         Self::ALL.into_iter().find(is_below).unwrap_or(Self::DEFAULT)
+    }
+
+    /// Whether requests of the group are recorded in the audit trail of the store. Functions that only read, or append
+    /// to the logs of updates, have no right to write there: their requests are in the audit log only.
+    pub fn keeps_trail(self) -> bool {
+        !matches!(self, Self::Read | Self::Log | Self::Admin)
     }
 
     /// The function's name, as its folder and the templates have it.
@@ -77,6 +112,7 @@ impl Group {
             Self::Head => "head",
             Self::Log => "log",
             Self::Admin => "admin",
+            Self::Account => "account",
             Self::Tfstate => "tfstate",
             Self::Environments => "environments",
         }
@@ -111,6 +147,8 @@ serves! {
     Log: &[Group::Log];
     /// [`Group::Admin`].
     Admin: &[Group::Admin];
+    /// [`Group::Account`].
+    Account: &[Group::Account];
     /// [`Group::Tfstate`].
     Tfstate: &[Group::Tfstate];
     /// [`Group::Environments`].
@@ -125,9 +163,9 @@ pub struct Route {
     pub path: &'static str,
     /// The credentials that it requires.
     pub auth: Auth,
-    /// The role that the caller needs in the organization; `None` if the request is about no organization, or
-    /// if the credentials are for one thing only.
-    pub needs: Option<Role>,
+    /// The right that the caller needs on the stack, state or environment, or in the organization; `None` if
+    /// the request is about no organization, or if the credentials are for one thing only.
+    pub needs: Option<Right>,
     /// The length of the body in bytes, as sent and inflated, at most; 0 if no body is read.
     pub body_bytes_max: usize,
     /// Copies of the body's text that a request holds at most: the text, what is parsed of it, what is
@@ -159,10 +197,16 @@ pub(super) struct Shapes {
 pub(super) enum Answered {
     /// 200 with JSON of this schema; `{}` for JSON that is stored and returned as sent.
     Json(fn() -> Value),
+    /// 201 with JSON of this schema.
+    Created(fn() -> Value),
     /// 200 with a page of HTML.
     Html,
+    /// 303 to another page.
+    SeeOther,
     /// 200 with YAML.
     Yaml,
+    /// 200 with lines of text.
+    Text,
     /// 200 with a Terraform state as its client sent it; 204 if the state has no version yet.
     StateIfAny,
     /// 200 without a body: for HEAD, and for clients of states, some of which take 204 for a missing state.
@@ -183,6 +227,13 @@ impl Route {
                 [first.to_ascii_uppercase(), rest.to_owned()]
             })
             .collect()
+    }
+
+    /// Whether it shows something, so that many such requests may come. They are summed up in the audit trail.
+    pub fn is_frequent(&self) -> bool {
+        let is_look =
+            |action: &str| [".open", ".show", ".decrypt", ".check"].iter().any(|end| action.ends_with(end));
+        self.method == Method::GET || self.action.is_some_and(is_look)
     }
 
     /// The path as the OpenAPI document has it.
@@ -224,6 +275,12 @@ fn in_document(name: &str) -> &str {
         "update" => "updateID",
         "tag" => "tagName",
         "session" => "openSessionID",
+        "issuer" => "issuerId",
+        "policy" => "policyId",
+        "team" => "teamName",
+        "token" => "tokenId",
+        "user" => "userLogin",
+        "role" => "roleID",
         other => other,
     }
 }

@@ -17,48 +17,65 @@ use serde_json::Value;
 use super::app::App;
 use super::error::Failure;
 use super::handlers::{
-    checkpoints, dependencies, empty, environments, events, health, history, home, openapi, secrets, service,
-    stacks, states, tfstate, updates, user,
+    audit, checkpoints, cli_login, dependencies, empty, environments, events, grants, health, history, home,
+    members, oidc, openapi, roles, secrets, service, settings, sign_in, stacks, states, teams, tfstate,
+    tokens, updates, user,
 };
 use super::response::{self, json_text};
-use super::route::Answered::{Empty, Html, Json, NoContent, StateIfAny, Yaml};
+use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
 use super::route::Shapes;
 use super::shapes::{
-    anything, begun, checked, dependencies_of_state, health_status, history_page, journal_entries, of,
+    anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
     opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, state, state_version,
     state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};
-use crate::domain::role::Role;
+use crate::domain::access::{Difference as AccessDifference, Grant};
+use crate::domain::role::Right;
 use crate::domain::saves;
 use crate::limits::{
     BATCH_BYTES_MAX, COMPLETION_BYTES_MAX, CREATION_BYTES_MAX, DEPLOYMENT_BYTES_MAX, ENVIRONMENT_BYTES_MAX,
-    LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX, STATE_BYTES_MAX,
+    EXCHANGE_BYTES_MAX, FORM_BYTES_MAX, ISSUER_BYTES_MAX, LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX,
+    STATE_BYTES_MAX,
 };
+use crate::wire::access::{
+    AccessDocument, Collaborators, ExplainedAccess, Grants, MemberEdit, NewStackPermission, NewTeam,
+    OrganizationDetails, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams, TeamsOfMember,
+    TeamsOfStack, UsersWithRole,
+};
+use crate::wire::audit::{AuditLogEvents, EventTypes};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, Environments as EnvironmentList, NamedEnvironment, NewRevisionTag, Opened,
     RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit, TagText,
     Tags,
 };
+use crate::wire::oidc::{
+    Consent, Consents, EditIssuer, Issuer, Issuers, NewConsent, NewIssuer, NewPolicies, Policies,
+    TokenAnswer, TokenRequest,
+};
 use crate::wire::pulumi::{
     BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
     Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
-    EngineEvent, EventBatch, Events, Imported, Members as OrgMembers, Plaintext, RenameStack, Renamed,
-    RenewLease, RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag,
-    Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary,
-    User, Versions,
+    EngineEvent, EventBatch, Events, Imported, Member as OrgMember, Members as OrgMembers, Plaintext,
+    RenameStack, Renamed, RenewLease, RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata,
+    StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack,
+    UpdateStatus, UpdateSummary, User, Versions,
 };
 use crate::wire::tfstate::{
-    AllOutputs, Compliance, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState, Outputs, OutputsOf,
-    RemovedStates, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
+    AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
+    Outputs, OutputsOf, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
     ValuedOutput, WithReason,
+};
+use crate::wire::tokens::{
+    CreatedToken, NewOrgToken, NewPersonalToken, NewTeamToken, OrganizationRules, OrganizationSettings,
+    RotateToken, RotatedToken, Tokens,
 };
 use crate::wire::{Members, edges};
 
 pub use super::route::{
-    Admin, Auth, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves, Tfstate,
+    Account, Admin, Auth, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves, Tfstate,
 };
 
 /// A handler with its type erased. The code that turns a handler into a service is long, so it exists only
@@ -79,8 +96,8 @@ macro_rules! needs {
     (Nothing) => {
         None
     };
-    ($role:ident) => {
-        Some(Role::$role)
+    ($right:ident) => {
+        Some(Right::$right)
     };
 }
 
@@ -153,7 +170,7 @@ routes! {
     /// All routes. The columns of a row:
     ///
     /// - its purpose, its method, its path, and its handler;
-    /// - `auth`: the credentials that it requires. `needs`: the role in the organization. `group`: the
+    /// - `auth`: the credentials that it requires. `needs`: the right on what it is about. `group`: the
     ///   function that serves it. `audit`: the action in the audit log;
     /// - `body`: the shape of the body; `of::<T>` is what the type `T` reads. `max`: the length of the body
     ///   in bytes, at most. `copies`: the copies of the body that a request holds, if not the usual number;
@@ -168,12 +185,12 @@ routes! {
 
     /// List the capabilities of the server beyond the oldest protocol
     GET "/api/capabilities" => service::capabilities {
-        auth: Nobody, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Read,
         answer: Json(of::<Capabilities>), id: Capabilities,
     }
     /// Get the versions of the CLI that the server knows
     GET "/api/cli/version" => service::cli_version {
-        auth: Nobody, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Read,
         answer: Json(of::<Versions>), id: Version,
     }
     /// Get the current user, with their organizations
@@ -186,29 +203,344 @@ routes! {
         auth: Token, needs: Nothing, group: Read,
         answer: Json(of::<DefaultOrganization>), id: GetDefaultOrganization,
     }
+    /// Exchange the token of another issuer, such as a CI's, for an access token
+    POST "/api/oauth/token" => oidc::exchange {
+        auth: Exchange, needs: Nothing, group: Account, audit: "token.exchange",
+        body: of::<TokenRequest>, max: EXCHANGE_BYTES_MAX,
+        answer: Json(of::<TokenAnswer>), id: Token,
+    }
+    /// List the issuers whose tokens an organization accepts
+    GET "/api/orgs/{org}/oidc/issuers" => oidc::issuers {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Issuers>), id: List_orgs_oidc_issuers,
+    }
+    /// Register an issuer
+    POST "/api/orgs/{org}/oidc/issuers" => oidc::register {
+        auth: Token, needs: Admin, group: Account, audit: "issuer.create",
+        body: of::<NewIssuer>, max: ISSUER_BYTES_MAX,
+        answer: Json(of::<Issuer>), id: RegisterOidcIssuer,
+    }
+    /// Get an issuer
+    GET "/api/orgs/{org}/oidc/issuers/{issuer}" => oidc::issuer {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Issuer>), id: GetOidcIssuer,
+    }
+    /// Change the registration of an issuer
+    PATCH "/api/orgs/{org}/oidc/issuers/{issuer}" => oidc::edit {
+        auth: Token, needs: Admin, group: Account, audit: "issuer.edit",
+        body: of::<EditIssuer>, max: ISSUER_BYTES_MAX,
+        answer: Json(of::<Issuer>), id: UpdateOidcIssuer,
+    }
+    /// Delete an issuer with its policies
+    DELETE "/api/orgs/{org}/oidc/issuers/{issuer}" => oidc::remove {
+        auth: Token, needs: Admin, group: Account, audit: "issuer.delete",
+        answer: NoContent, id: DeleteOidcIssuer,
+    }
+    /// Store the thumbprint of the certificate that an issuer has now
+    POST "/api/orgs/{org}/oidc/issuers/{issuer}/regenerate-thumbprints" => oidc::renew_thumbprints {
+        auth: Token, needs: Admin, group: Account, audit: "issuer.edit",
+        answer: Json(of::<Issuer>), id: RegenerateThumbprints,
+    }
+    /// Get the policies of an issuer
+    GET "/api/orgs/{org}/auth/policies/oidcissuers/{issuer}" => oidc::policies {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Policies>), id: GetAuthPolicy,
+    }
+    /// Replace the policies of an issuer
+    PATCH "/api/orgs/{org}/auth/policies/{policy}" => oidc::replace_policies {
+        auth: Token, needs: Admin, group: Account, audit: "issuer.policies",
+        body: of::<NewPolicies>, max: ISSUER_BYTES_MAX,
+        answer: Json(of::<Policies>), id: UpdateAuthPolicy,
+    }
+    /// List the issuers whose jobs may get personal tokens of the user
+    GET "/api/user/oidc/consents" => oidc::consents {
+        auth: Token, needs: Nothing, group: Account,
+        answer: Json(of::<Consents>), id: ListOidcConsents,
+    }
+    /// Consent to personal tokens for the jobs of an issuer
+    POST "/api/user/oidc/consents" => oidc::consent {
+        auth: Token, needs: Nothing, group: Account, audit: "consent.give",
+        body: of::<NewConsent>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Consent>), id: GiveOidcConsent,
+    }
+    /// Withdraw a consent
+    DELETE "/api/user/oidc/consents/{issuer}" => oidc::withdraw {
+        auth: Token, needs: Nothing, group: Account, audit: "consent.withdraw",
+        answer: NoContent, id: WithdrawOidcConsent,
+    }
+    /// List the access tokens of the user
+    GET "/api/user/tokens" => tokens::list {
+        auth: Token, needs: Nothing, group: Account,
+        answer: Json(of::<Tokens>), id: ListPersonalTokens,
+    }
+    /// Create an access token of the user
+    POST "/api/user/tokens" => tokens::create_personal {
+        auth: Token, needs: Nothing, group: Account, audit: "token.create",
+        body: of::<NewPersonalToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<CreatedToken>), id: CreatePersonalToken,
+    }
+    /// End an access token of the user
+    DELETE "/api/user/tokens/{token}" => tokens::end {
+        auth: Token, needs: Nothing, group: Account, audit: "token.delete",
+        answer: NoContent, id: DeletePersonalToken,
+    }
+    /// Replace the secret of an access token of the user
+    POST "/api/user/tokens/{token}/rotate" => tokens::rotate {
+        auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
+        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<RotatedToken>), id: RotatePersonalToken,
+    }
+    /// List the access tokens of an organization
+    GET "/api/orgs/{org}/tokens" => tokens::list {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Tokens>), id: ListOrgTokens,
+    }
+    /// Create an access token of an organization
+    POST "/api/orgs/{org}/tokens" => tokens::create_of_org {
+        auth: Token, needs: Admin, group: Account, audit: "token.create",
+        body: of::<NewOrgToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<CreatedToken>), id: CreateOrgToken,
+    }
+    /// End an access token of an organization
+    DELETE "/api/orgs/{org}/tokens/{token}" => tokens::end {
+        auth: Token, needs: Admin, group: Account, audit: "token.delete",
+        answer: NoContent, id: DeleteOrgToken,
+    }
+    /// Replace the secret of an access token of an organization
+    POST "/api/orgs/{org}/tokens/{token}/rotate" => tokens::rotate {
+        auth: Token, needs: Admin, group: Account, audit: "token.rotate",
+        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<RotatedToken>), id: RotateOrgToken,
+    }
+    /// List the access tokens of a team
+    GET "/api/orgs/{org}/teams/{team}/tokens" => tokens::list {
+        auth: Token, needs: Nothing, group: Account,
+        answer: Json(of::<Tokens>), id: ListTeamTokens,
+    }
+    /// Create an access token of a team
+    POST "/api/orgs/{org}/teams/{team}/tokens" => tokens::create_of_team {
+        auth: Token, needs: Nothing, group: Account, audit: "token.create",
+        body: of::<NewTeamToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<CreatedToken>), id: CreateTeamToken,
+    }
+    /// End an access token of a team
+    DELETE "/api/orgs/{org}/teams/{team}/tokens/{token}" => tokens::end {
+        auth: Token, needs: Nothing, group: Account, audit: "token.delete",
+        answer: NoContent, id: DeleteTeamToken,
+    }
+    /// Replace the secret of an access token of a team
+    POST "/api/orgs/{org}/teams/{team}/tokens/{token}/rotate" => tokens::rotate {
+        auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
+        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<RotatedToken>), id: RotateTeamToken,
+    }
+    /// List the access tokens of a member that work in the organization alone
+    GET "/api/orgs/{org}/members/{user}/tokens" => tokens::list_of_member {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Tokens>), id: ListMemberTokens,
+    }
+    /// End an access token of a member that works in the organization alone
+    DELETE "/api/orgs/{org}/members/{user}/tokens/{token}" => tokens::end_of_member {
+        auth: Token, needs: Admin, group: Account, audit: "token.delete",
+        answer: NoContent, id: DeleteMemberToken,
+    }
+    /// Change the rules of an organization
+    PATCH "/api/orgs/{org}" => tokens::set_rules {
+        auth: Token, needs: Admin, group: Account, audit: "organization.edit",
+        body: of::<OrganizationSettings>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<OrganizationRules>), id: UpdateOrganizationSettings,
+    }
     /// List the stacks that the user may see
     GET "/api/user/stacks" => stacks::list_stacks {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(of::<Stacks>), id: ListUserStacks,
     }
     /// List the members of an organization, with their roles
     GET "/api/orgs/{org}/members" => user::members {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<OrgMembers>), id: ListOrganizationMembers,
+    }
+    /// List the audit records of an organization, newest first; `startTime` is the latest time
+    GET "/api/orgs/{org}/auditlogs" => audit::list_v1 {
+        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV1,
+    }
+    /// List the audit records of an organization, newest first
+    GET "/api/orgs/{org}/auditlogs/v2" => audit::list {
+        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV2,
+    }
+    /// Export audit records as compressed CSV or CEF; `startTime` is the latest time
+    GET "/api/orgs/{org}/auditlogs/export" => audit::export_v1 {
+        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        answer: Text, id: ExportAuditLogEventsHandlerV1,
+    }
+    /// Export audit records as CSV or CEF
+    GET "/api/orgs/{org}/auditlogs/v2/export" => audit::export {
+        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        answer: Text, id: ExportAuditLogEventsHandlerV2,
+    }
+    /// List the actions of audit records
+    GET "/api/orgs/{org}/auditlogs/event-types" => audit::event_types {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<EventTypes>), id: ListAuditLogEventTypes,
+    }
+    /// Get an organization
+    GET "/api/orgs/{org}" => members::organization {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<OrganizationDetails>), id: GetOrganization,
+    }
+    /// Make a user a member of an organization
+    POST "/api/orgs/{org}/members/{user}" => members::add {
+        auth: Token, needs: Admin, group: Account, audit: "member.add",
+        body: of::<MemberEdit>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<OrgMember>), id: AddOrganizationMember,
+    }
+    /// Change the role of a member
+    PATCH "/api/orgs/{org}/members/{user}" => members::edit {
+        auth: Token, needs: Admin, group: Account, audit: "member.role",
+        body: of::<MemberEdit>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateOrganizationMember,
+    }
+    /// Remove a member from an organization
+    DELETE "/api/orgs/{org}/members/{user}" => members::remove {
+        auth: Token, needs: Admin, group: Account, audit: "member.remove",
+        answer: NoContent, id: DeleteOrganizationMember,
+    }
+    /// List the teams of a member
+    GET "/api/orgs/{org}/members/{user}/teams" => members::teams_of {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<TeamsOfMember>), id: GetOrganizationMemberTeams,
+    }
+    /// List the teams of an organization
+    GET "/api/orgs/{org}/teams" => teams::list {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<Teams>), id: ListTeams,
+    }
+    /// Create a team
+    POST "/api/orgs/{org}/teams/pulumi" => teams::create {
+        auth: Token, needs: Admin, group: Account, audit: "team.create",
+        body: of::<NewTeam>, max: SMALL_BYTES_MAX,
+        answer: Created(of::<Team>), id: CreatePulumiTeam,
+    }
+    /// Get a team, with its members and its roles
+    GET "/api/orgs/{org}/teams/{team}" => teams::get {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<Team>), id: GetTeam,
+    }
+    /// Change a team, its members or its roles
+    PATCH "/api/orgs/{org}/teams/{team}" => teams::edit {
+        auth: Token, needs: See, group: Account, audit: "team.edit",
+        body: of::<TeamEdit>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateTeam,
+    }
+    /// Delete a team, with its tokens and its grants
+    DELETE "/api/orgs/{org}/teams/{team}" => teams::delete {
+        auth: Token, needs: Admin, group: Account, audit: "team.delete",
+        answer: NoContent, id: DeleteTeam,
+    }
+    /// List the roles of a team on the whole organization
+    GET "/api/orgs/{org}/teams/{team}/roles" => roles::of_team {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<Roles>), id: ListTeamRoles,
+    }
+    /// Give a team a role on the whole organization
+    POST "/api/orgs/{org}/teams/{team}/roles/{role}" => roles::give_team {
+        auth: Token, needs: Admin, group: Account, audit: "team.role",
+        answer: NoContent, id: UpdateTeamRoles,
+    }
+    /// Take a role on the whole organization from a team
+    DELETE "/api/orgs/{org}/teams/{team}/roles/{role}" => roles::take_from_team {
+        auth: Token, needs: Admin, group: Account, audit: "team.role",
+        answer: NoContent, id: DeleteTeamRole,
+    }
+    /// List the roles of this server
+    GET "/api/orgs/{org}/roles" => roles::list {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<Roles>), id: ListRolesByOrgIDAndUXPurpose,
+    }
+    /// Refuse a custom role: the server's roles are fixed
+    POST "/api/orgs/{org}/roles" => roles::create {
+        auth: Token, needs: Admin, group: Account,
+        body: anything, max: SMALL_BYTES_MAX,
+        answer: Json(of::<RoleDetails>), id: CreateRole,
+    }
+    /// Get a role of this server
+    GET "/api/orgs/{org}/roles/{role}" => roles::get {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<RoleDetails>), id: GetRole,
+    }
+    /// List the members with a role
+    GET "/api/orgs/{org}/roles/{role}/users" => roles::users {
+        auth: Token, needs: View, group: Account,
+        answer: Json(of::<UsersWithRole>), id: ListUsersWithRole,
+    }
+    /// List the grants that the caller may give and take
+    GET "/api/orgs/{org}/grants" => grants::list {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Grants>), id: ListGrants,
+    }
+    /// Give a role on a part of an organization
+    POST "/api/orgs/{org}/grants" => grants::add {
+        auth: Token, needs: Admin, group: Account, audit: "grant.add",
+        body: of::<Grant>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Grant>), id: AddGrant,
+    }
+    /// Take a role on a part of an organization
+    DELETE "/api/orgs/{org}/grants" => grants::remove {
+        auth: Token, needs: Admin, group: Account, audit: "grant.remove",
+        answer: NoContent, id: RemoveGrant,
+    }
+    /// Get the teams and grants of an organization as one document
+    GET "/api/orgs/{org}/access" => grants::export {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<AccessDocument>), id: ExportAccess,
+    }
+    /// Replace the teams and grants of an organization by those of a document
+    PUT "/api/orgs/{org}/access" => grants::apply {
+        auth: Token, needs: Admin, group: Account, audit: "access.apply",
+        body: of::<AccessDocument>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<AccessDifference>), id: ApplyAccess,
+    }
+    /// Get what a user may do with a stack, and why
+    GET "/api/stacks/{org}/{project}/{stack}/access" => grants::explain {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<ExplainedAccess>), id: ExplainStackAccess,
+    }
+    /// List the teams that may do something with a stack
+    GET "/api/stacks/{org}/{project}/{stack}/teams" => teams::list_of_stack {
+        auth: Token, needs: View, group: Account,
+        answer: Json(of::<TeamsOfStack>), id: ListStackTeams,
+    }
+    /// List the members who may do something with a stack
+    GET "/api/stacks/{org}/{project}/{stack}/collaborators" => teams::collaborators {
+        auth: Token, needs: View, group: Account,
+        answer: Json(of::<Collaborators>), id: ListStackPermissions,
+    }
+    /// Set the permission of a team on a stack
+    PATCH "/api/console/stacks/{org}/{project}/{stack}/teams/{team}" => teams::set_on_stack {
+        auth: Token, needs: Admin, group: Account, audit: "team.permission",
+        body: of::<NewStackPermission>, max: SMALL_BYTES_MAX,
+        answer: NoContent, id: UpdateTeamStackPermissions,
+    }
+    /// Get what a member has on a stack, by its sources
+    GET "/api/console/orgs/{org}/members/{user}/stacks/{project}/{stack}" => teams::of_member_on_stack {
+        auth: Token, needs: View, group: Account,
+        answer: Json(of::<PermissionsOfMember>), id: ListMemberStackPermissions,
     }
     /// List the templates of an organization: none
     GET "/api/orgs/{org}/templates" => empty::templates {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(of::<Templates>), id: GetOrgTemplates,
     }
     /// List the policy packs of an organization: none
     GET "/api/orgs/{org}/policypacks" => empty::policy_packs {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(policy_packs), id: ListPolicyPacks_orgs,
     }
     /// List the policy groups of an organization: none
     GET "/api/orgs/{org}/policygroups" => empty::policy_groups {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(policy_groups), id: ListPolicyGroups,
     }
     /// List the packages of the registry: none
@@ -223,7 +555,7 @@ routes! {
     }
     /// Check whether a project exists
     HEAD "/api/stacks/{org}/{project}" => stacks::project_exists {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Empty, id: ProjectExists,
     }
     /// Create a stack
@@ -234,7 +566,7 @@ routes! {
     }
     /// Get a stack, with its tags and its running update
     GET "/api/stacks/{org}/{project}/{stack}" => stacks::get_stack {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(of::<Stack>), id: GetStack,
     }
     /// Delete a stack
@@ -260,7 +592,7 @@ routes! {
     }
     /// Get the owner of a stack
     GET "/api/stacks/{org}/{project}/{stack}/metadata" => stacks::metadata {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(of::<StackMetadata>), id: GetStackMetadata,
     }
     /// Replace the tags of a stack
@@ -336,12 +668,12 @@ routes! {
     }
     /// Export the state of a stack
     GET "/api/stacks/{org}/{project}/{stack}/export" => stacks::export {
-        auth: Token, needs: Plan, group: Read, audit: "stack.export",
+        auth: Token, needs: Plan, group: Head, audit: "stack.export",
         answer: Json(of::<Checkpoint<'_>>), id: ExportStack,
     }
     /// Export the state of a stack at a version
     GET "/api/stacks/{org}/{project}/{stack}/export/{version}" => stacks::export {
-        auth: Token, needs: Plan, group: Read, audit: "stack.export",
+        auth: Token, needs: Plan, group: Head, audit: "stack.export",
         answer: Json(of::<Checkpoint<'_>>), id: ExportStackAtVersion,
     }
     /// Import a state as the next version of a stack
@@ -352,57 +684,57 @@ routes! {
     }
     /// Get the outputs of a stack
     GET "/api/stacks/{org}/{project}/{stack}/outputs" => stacks::outputs {
-        auth: Token, needs: Outputs, group: Read, audit: "stack.outputs",
+        auth: Token, needs: Outputs, group: Head, audit: "stack.outputs",
         answer: Json(of::<StackOutputs>), id: GetStackOutputs,
     }
     /// List the policy packs that a stack must pass: none
     GET "/api/stacks/{org}/{project}/{stack}/policypacks" => empty::required_policies {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(required_policies), id: GetStackPolicyPacks,
     }
     /// List the policy groups of a stack: none
     GET "/api/stacks/{org}/{project}/{stack}/policygroups" => empty::stack_policy_groups {
-        auth: Token, needs: Outputs, group: Read,
+        auth: Token, needs: See, group: Read,
         answer: Json(policy_groups), id: GetStackPolicyGroups,
     }
     /// List the history of a stack, newest first
     GET "/api/stacks/{org}/{project}/{stack}/updates" => history::history {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(history_page), id: GetStackUpdates,
     }
     /// Get the newest entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest" => history::update {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<ServiceUpdate>), id: GetLatestStackUpdate,
     }
     /// List the previews of the newest version
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" => history::previews {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<ServiceHistory>), id: GetLatestStackPreviews,
     }
     /// Get the newest version, and the previews before it
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest/timeline" => history::timeline {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<Timeline>), id: GetLatestUpdateTimeline,
     }
     /// Get an entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" => history::update {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<ServiceUpdate>), id: GetStackUpdate,
     }
     /// Get a summary of an entry of the history
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/summary" => history::summary {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<UpdateSummary>), id: GetStackUpdateSummary,
     }
     /// List the previews of a version
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" => history::previews {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<ServiceHistory>), id: GetStackPreviews,
     }
     /// Get a version, and the previews before it
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" => history::timeline {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<Timeline>), id: GetUpdateTimeline,
     }
     /// Create an update
@@ -443,7 +775,7 @@ routes! {
     }
     /// Get the status of an update
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" => updates::update_status {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<UpdateStatus>), id: GetUpdateStatusForUpdate,
     }
     /// Cancel an update and keep what it saved
@@ -504,17 +836,17 @@ routes! {
     }
     /// List the events of an update
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" => events::list {
-        auth: Token, needs: Plan, group: Read,
+        auth: Token, needs: View, group: Read,
         answer: Json(of::<Events<'_>>), id: GetEngineEvents_update,
     }
     /// List the environments that the user may see
     GET "/api/esc/environments" => environments::list_all {
-        auth: Token, needs: Outputs, group: Environments,
+        auth: Token, needs: See, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListEnvironments_esc,
     }
     /// List the environments of an organization
     GET "/api/esc/environments/{org}" => environments::list {
-        auth: Token, needs: Outputs, group: Environments,
+        auth: Token, needs: See, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListOrgEnvironments_esc,
     }
     /// Create an environment
@@ -525,7 +857,7 @@ routes! {
     }
     /// List the deleted environments
     GET "/api/esc/environments/{org}/restore" => environments::list_deleted {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<EnvironmentList>), id: ListDeletedEnvironments,
     }
     /// Undelete an environment
@@ -553,7 +885,7 @@ routes! {
     }
     /// Get the definition of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}" => environments::get {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Yaml, id: ReadEnvironment_esc_environments,
     }
     /// Change the definition of an environment
@@ -590,7 +922,7 @@ routes! {
     }
     /// Get the settings of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/settings" => environments::settings {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<EnvironmentSettings>), id: GetEnvironmentSettings,
     }
     /// Change the settings of an environment
@@ -615,12 +947,12 @@ routes! {
     }
     /// List the revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions" => environments::revisions {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<Vec<Revision>>), id: ListEnvironmentRevisions_esc_environments,
     }
     /// List the names of revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" => environments::revision_tags {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<RevisionTags>), id: ListRevisionTags_esc_environments_versions,
     }
     /// Name a revision of an environment
@@ -651,7 +983,7 @@ routes! {
     }
     /// Get the definition of a revision
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/{version}" => environments::get {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Yaml, id: ReadEnvironment_esc_environments_versions,
     }
     /// Get the definition of a revision, with its secrets
@@ -674,7 +1006,7 @@ routes! {
     }
     /// List the tags of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::list_tags {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<Tags>), id: ListEnvironmentTags_esc_environments,
     }
     /// Add a tag to an environment
@@ -685,7 +1017,7 @@ routes! {
     }
     /// Get a tag of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::get_tag {
-        auth: Token, needs: Plan, group: Environments,
+        auth: Token, needs: View, group: Environments,
         answer: Json(of::<Tag>), id: GetEnvironmentTag_esc_environments,
     }
     /// Change a tag of an environment
@@ -701,12 +1033,12 @@ routes! {
     }
     /// Get this API as an OpenAPI document
     GET "/api/openapi" => document {
-        auth: Nobody, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Read,
         answer: Json(anything), id: GetDocument,
     }
     /// Get the same document, at the path of Pulumi Cloud
     GET "/api/openapi/pulumi-spec.json" => document {
-        auth: Nobody, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Read,
         answer: Json(anything), id: FetchRestSpecification,
     }
     /// Read a Terraform state, by its ID
@@ -810,7 +1142,7 @@ routes! {
     }
     /// List the Terraform states of an organization
     GET "/api/orgs/{org}/tfstates" => states::list {
-        auth: Token, needs: Outputs, group: Tfstate,
+        auth: Token, needs: See, group: Tfstate,
         answer: Json(states_page), id: ListStates,
     }
     /// Create a Terraform state
@@ -821,22 +1153,22 @@ routes! {
     }
     /// Get a Terraform state, by its name
     GET "/api/orgs/{org}/tfstates/{project}/{state}" => states::get {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(state), id: GetStateByName,
     }
     /// List the locks of Terraform states
     GET "/api/orgs/{org}/tfstate-locks" => states::locks {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<Locks>), id: ListStateLocks,
     }
     /// List the deleted Terraform states
     GET "/api/orgs/{org}/tfstate-removed" => states::list_deleted {
-        auth: Token, needs: Plan, group: Tfstate,
-        answer: Json(of::<RemovedStates>), id: ListRemovedStates,
+        auth: Token, needs: View, group: Tfstate,
+        answer: Json(of::<DeletedStates>), id: ListRemovedStates,
     }
     /// Get the label policy of an organization
     GET "/api/orgs/{org}/tfstate-policy" => states::label_policy {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<ShownLabelPolicy>), id: GetLabelPolicy,
     }
     /// Replace the label policy of an organization
@@ -847,7 +1179,7 @@ routes! {
     }
     /// List the Terraform states that break the label policy
     GET "/api/orgs/{org}/tfstate-policy/compliance" => states::compliance {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<Compliance>), id: GetLabelCompliance,
     }
     /// List the outputs of an organization, without values
@@ -867,7 +1199,7 @@ routes! {
     }
     /// Get a Terraform state
     GET "/api/tfstates/{guid}" => states::get {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(state), id: GetState,
     }
     /// Change the name, the policy or the labels of a Terraform state
@@ -893,7 +1225,7 @@ routes! {
     }
     /// Get the schemas of the outputs of a Terraform state
     GET "/api/tfstates/{guid}/schemas" => states::schemas {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<Schemas>), id: GetOutputSchemas,
     }
     /// Change the schemas of the outputs of a Terraform state
@@ -904,7 +1236,7 @@ routes! {
     }
     /// Get the holder of the lock of a Terraform state
     GET "/api/tfstates/{guid}/lock" => states::lock {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<Option<Lock>>), id: GetStateLock,
     }
     /// Lock a Terraform state by hand
@@ -921,17 +1253,17 @@ routes! {
     }
     /// List the refused writes of a Terraform state
     GET "/api/tfstates/{guid}/rejected" => states::rejected {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(rejected_writes), id: ListRejectedWrites,
     }
     /// List the versions of a Terraform state
     GET "/api/tfstates/{guid}/versions" => states::versions {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(state_versions), id: ListStateVersions,
     }
     /// Get a version of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}" => states::version {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(state_version), id: GetStateVersion,
     }
     /// Get the text of a version of a Terraform state
@@ -941,7 +1273,7 @@ routes! {
     }
     /// Compare two versions of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" => states::diff {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<Difference>), id: CompareStateVersions,
     }
     /// Make an old version of a Terraform state the next one
@@ -983,27 +1315,124 @@ routes! {
     }
     /// List the Terraform states with dependencies, and which are stale
     GET "/api/orgs/{org}/tfstate-statuses" => dependencies::statuses {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(statuses), id: ListStatuses,
     }
     /// Get an order in which Terraform states can be run
     GET "/api/orgs/{org}/tfstate-topology" => dependencies::topology {
-        auth: Token, needs: Plan, group: Tfstate,
+        auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<edges::Topology>), id: GetTopology,
+    }
+    /// Offer the ways to sign in with a browser
+    GET "/signin" => sign_in::page {
+        auth: Page, needs: Nothing, group: Account,
+        answer: Html, id: SignInPage,
+    }
+    /// Sign in with a password
+    POST "/signin" => sign_in::with_password {
+        auth: Page, needs: Nothing, group: Account, audit: "session.begin",
+        body: || form(&["login", "password", "next"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: SignInWithPassword,
+    }
+    /// Lead to the page of a provider
+    GET "/signin/{provider}" => sign_in::to_provider {
+        auth: Page, needs: Nothing, group: Account,
+        answer: SeeOther, id: SignInAtProvider,
+    }
+    /// Finish a sign-in with a provider
+    GET "/signin/{provider}/callback" => sign_in::from_provider {
+        auth: Page, needs: Nothing, group: Account, audit: "session.begin",
+        answer: SeeOther, id: SignInWithProvider,
+    }
+    /// Ask before signing out
+    GET "/signout" => sign_in::sign_out_page {
+        auth: Session, needs: Nothing, group: Account,
+        answer: Html, id: SignOutPage,
+    }
+    /// Sign out
+    POST "/signout" => sign_in::sign_out {
+        auth: Page, needs: Nothing, group: Account, audit: "session.end",
+        answer: SeeOther, id: SignOut,
+    }
+    /// Show an invitation
+    GET "/invite" => sign_in::invitation {
+        auth: Page, needs: Nothing, group: Account,
+        answer: Html, id: InvitationPage,
+    }
+    /// Sign in with an invitation
+    POST "/invite" => sign_in::use_invitation {
+        auth: Page, needs: Nothing, group: Account, audit: "session.begin",
+        body: || form(&["code"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: SignInWithInvitation,
+    }
+    /// Ask whether the command line gets a token
+    GET "/cli-login" => cli_login::page {
+        auth: Session, needs: Nothing, group: Account,
+        answer: Html, id: CliLoginPage,
+    }
+    /// Give the command line a token
+    POST "/cli-login" => cli_login::give {
+        auth: Session, needs: Nothing, group: Account, audit: "token.create",
+        body: || form(&["cliSessionPort", "cliSessionNonce", "cliSessionDescription", "days"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: CliLogin,
+    }
+    /// Say that the command line is logged in
+    GET "/welcome/cli" => cli_login::welcome {
+        auth: Page, needs: Nothing, group: Account,
+        answer: Html, id: CliWelcomePage,
+    }
+    /// List the user's own tokens
+    GET "/user/settings/tokens" => settings::tokens_page {
+        auth: Session, needs: Nothing, group: Account,
+        answer: Html, id: TokensPage,
+    }
+    /// Make a token of the user, and show it once
+    POST "/user/settings/tokens" => settings::make_token {
+        auth: Session, needs: Nothing, group: Account, audit: "token.create",
+        body: || form(&["name", "description", "days"]), max: FORM_BYTES_MAX,
+        answer: Html, id: MakeOwnToken,
+    }
+    /// Revoke a token of the user
+    POST "/user/settings/tokens/revoke" => settings::revoke_token {
+        auth: Session, needs: Nothing, group: Account, audit: "token.revoke",
+        body: || form(&["name"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: RevokeOwnToken,
+    }
+    /// List where the user is signed in, and with what
+    GET "/user/settings/account" => settings::account_page {
+        auth: Session, needs: Nothing, group: Account,
+        answer: Html, id: AccountPage,
+    }
+    /// End a session of the user
+    POST "/user/settings/sessions/end" => settings::end_session {
+        auth: Session, needs: Nothing, group: Account, audit: "session.end",
+        body: || form(&["id"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: EndOwnSession,
+    }
+    /// Set the user's password
+    POST "/user/settings/password" => settings::set_password {
+        auth: Session, needs: Nothing, group: Account, audit: "password.set",
+        body: || form(&["password", "again"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: SetOwnPassword,
+    }
+    /// Link an account of a provider with the user
+    GET "/user/settings/link/{provider}" => settings::link {
+        auth: Session, needs: Nothing, group: Account, audit: "account.link",
+        answer: SeeOther, id: LinkAccount,
     }
     /// Get a page that names this server and explains how to log in
     GET "/" => home::home {
-        auth: Nobody, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Read,
         answer: Html, id: GetHome,
     }
     /// Check whether the process serves requests
     GET "/healthz" => health::health {
-        auth: Nobody, needs: Nothing, group: Admin,
+        auth: Public, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetHealth,
     }
     /// Check whether the server can do its work
     GET "/readyz" => health::ready {
-        auth: Nobody, needs: Nothing, group: Admin,
+        auth: Public, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetReadiness,
     }
 }
@@ -1060,6 +1489,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::services::audit::actions::ACTIONS;
 
     fn held<S: Serves>() -> Vec<String> {
         let rows = ROUTES.iter().zip(const { handlers::<S>() });
@@ -1077,6 +1507,15 @@ mod tests {
     }
 
     #[test]
+    fn each_action_is_on_the_list_of_actions() {
+        for route in ROUTES.iter().filter(|route| route.group.keeps_trail()) {
+            if let Some(action) = route.action {
+                assert!(ACTIONS.contains(&action), "{route:?}: {action}");
+            }
+        }
+    }
+
+    #[test]
     fn a_program_contains_only_the_handlers_of_its_groups() {
         let of = |group| ROUTES.iter().filter(|row| row.group == group).map(Route::id).collect::<Vec<_>>();
         assert_eq!(held::<Read>(), of(Group::Read));
@@ -1084,6 +1523,7 @@ mod tests {
         assert_eq!(held::<Head>(), of(Group::Head));
         assert_eq!(held::<Log>(), of(Group::Log));
         assert_eq!(held::<Admin>(), of(Group::Admin));
+        assert_eq!(held::<Account>(), of(Group::Account));
         assert_eq!(held::<Tfstate>(), of(Group::Tfstate));
         assert_eq!(held::<Environments>(), of(Group::Environments));
         assert_eq!(held::<Everything>(), ROUTES.iter().map(Route::id).collect::<Vec<_>>());

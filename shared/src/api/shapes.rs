@@ -15,6 +15,13 @@ pub(super) fn anything() -> Value {
     json!({})
 }
 
+/// A form with these fields.
+pub(super) fn form(fields: &[&str]) -> Value {
+    let text = || json!({ "type": "string" });
+    let properties: Map<String, Value> = fields.iter().map(|name| ((*name).to_owned(), text())).collect();
+    json!({ "type": "object", "properties": properties })
+}
+
 fn list(name: &str, item: &Value) -> Value {
     json!({ "type": "object", "properties": { name: { "type": "array", "items": item } } })
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{StackId, UpdateId};
 use super::names::{Login, TokenName};
+use super::principal::Principal;
 use super::update::Requester;
 use crate::ports::Timestamp;
 
@@ -39,7 +40,7 @@ pub struct Claims {
     pub is_of_former_key: bool,
 }
 
-/// Who got an update token: a user, with the access token that the user presented.
+/// Who got an update token: a user or a machine, with the access token that it presented.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bearer {
     /// The login of the user.
@@ -51,11 +52,14 @@ pub struct Bearer {
     /// When the access token was created: a later one may have the same name.
     #[serde(rename = "m")]
     pub made: Timestamp,
+    /// The kind of principal.
+    #[serde(rename = "o", default, skip_serializing_if = "Principal::is_user")]
+    pub of: Principal,
 }
 
 impl Bearer {
     /// The bearer in the form that records have.
     pub fn requester(&self) -> Requester {
-        Requester { login: self.login.clone(), token: self.token.clone() }
+        Requester { login: self.login.clone(), token: self.token.clone(), of: self.of.clone() }
     }
 }

@@ -603,8 +603,8 @@ mod tests {
     #[test]
     fn a_walk_reports_objects_and_their_strings() {
         const TEXT: &str = r#" ["no", {"a": "x", "b": [{}, "no", {"\u0063" : "\"}"}], "d": 1, "e":"y"}]"#;
-        struct Told(Vec<String>);
-        impl<'a> Visitor<'a> for Told {
+        struct Events(Vec<String>);
+        impl<'a> Visitor<'a> for Events {
             fn object_begins(&mut self) {
                 self.0.push("{".to_owned());
             }
@@ -616,9 +616,9 @@ mod tests {
                 self.0.push(format!("{name} {value}"));
             }
         }
-        let mut told = Told(Vec::new());
-        Reader::new(TEXT).walk(&mut told).unwrap();
-        assert_eq!(told.0, ["{", r#""a" "x""#, "{", "}", "{", r#""\u0063" "\"}""#, "}", r#""e" "y""#, "}"]);
+        let mut events = Events(Vec::new());
+        Reader::new(TEXT).walk(&mut events).unwrap();
+        assert_eq!(events.0, ["{", r#""a" "x""#, "{", "}", "{", r#""\u0063" "\"}""#, "}", r#""e" "y""#, "}"]);
     }
 
     #[test]

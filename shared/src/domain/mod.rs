@@ -8,6 +8,7 @@
     reason = "the name of a member says what it is; a comment adds what the name does not"
 )]
 
+pub mod access;
 pub mod claims;
 pub mod deployment;
 pub mod durations;
@@ -18,11 +19,15 @@ pub mod integrity;
 pub(crate) mod json;
 pub mod json_schema;
 pub mod names;
+pub mod oidc;
+pub mod plural;
+pub mod principal;
 pub(crate) mod resource;
 pub mod role;
 pub mod saves;
 pub mod secret;
 pub mod server_url;
+pub mod sign_in;
 pub mod tfstate;
 pub mod update;
 pub mod urn;

@@ -108,6 +108,21 @@ name!(
     "use 3 to 40 letters, digits, hyphens and underscores, with a letter or digit at both ends",
     is_owner
 );
+
+impl From<&OrgName> for Login {
+    /// The login of the machines of an organization. Both names have one rule.
+    fn from(org: &OrgName) -> Self {
+        Self(org.0.clone())
+    }
+}
+
+impl From<&Login> for OrgName {
+    /// The organization whose machines have this login.
+    fn from(login: &Login) -> Self {
+        Self(login.0.clone())
+    }
+}
+
 name!(
     /// A project: the second part of a stack's address.
     ProjectName,
@@ -128,6 +143,24 @@ name!(
     "token name",
     "use 1 to 100 letters, digits, hyphens, underscores and periods",
     is_path_name
+);
+name!(
+    /// The name of a team of an organization.
+    TeamName,
+    "team name",
+    "use 1 to 40 letters, digits, hyphens, underscores and periods",
+    |text| text.len() <= 40 && is_path_name(text)
+);
+name!(
+    /// The name of a provider of sign-ins, as the operator chose it. It is a part of paths.
+    ProviderName,
+    "provider name",
+    "use 1 to 32 lowercase letters, digits and hyphens, with a letter at the start, but not `sso` alone",
+    |text| (1..=32).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        // The CLI opens `/signin/sso/{organization}/reauth`.
+        && text != "sso"
 );
 name!(
     /// The name of a stack tag.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::StackId;
 use super::names::{Login, TokenName};
-use super::role::Role;
+use super::principal::Principal;
+use super::role::Right;
 use crate::ports::Timestamp;
 
 /// The longest lease, which clients assume: they renew when less than half of it is left (pulumi v3.274.1,
@@ -127,12 +128,15 @@ pub enum Status {
     Ended { since: Timestamp, at: Timestamp, outcome: Outcome, by: SealedBy },
 }
 
-/// The user who started an update.
+/// The user or the machine that started an update.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requester {
-    /// The login of the user.
+    /// The login of the user, or the name of the machine's organization.
     pub login: Login,
     pub token: TokenName,
+    /// The kind of principal. An older program takes a machine for a user with the name of its organization.
+    #[serde(default, skip_serializing_if = "Principal::is_user")]
+    pub of: Principal,
 }
 
 /// The record of one update.
@@ -305,8 +309,8 @@ impl Update {
     }
 
     /// The role needed to begin it.
-    pub fn needs(&self) -> Role {
-        if self.dry_run { Role::Plan } else { Role::Apply }
+    pub fn needs(&self) -> Right {
+        if self.dry_run { Right::Plan } else { Right::Apply }
     }
 
     /// Whether it is unfinished: it accepts writes, or its result is not published yet.

@@ -1,7 +1,7 @@
 //! Keys of blobs, and which blobs an item names.
 
 use super::{
-    Broken, Due, EventBatch, KeptState, Payload, Record, RejectedState, Slot, Snapshot, StackHead,
+    AuditRoot, Broken, Due, EventBatch, KeptState, Payload, Record, RejectedState, Slot, Snapshot, StackHead,
     StackOutputs, StackVersion, StateHead, StateVersion,
 };
 use crate::ports::{BlobKey, Item};
@@ -37,6 +37,10 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
         }
         ("TFSTATE", "R") => Ok(vec![of_kept(&RejectedState::decode(&item.value)?.kept)?]),
         ("UPDATE", "L") => Slot::decode(&item.value)?.content.payload().map_or(Ok(Vec::new()), of_payload),
+        ("AUDITED", sort) if sort != "ERASED" => {
+            let root = AuditRoot::decode(&item.value)?;
+            Ok(vec![named(&root.blob, Some(&root.sha256))?])
+        }
         ("EVENTS", _) => of_payload(&EventBatch::decode(&item.value)?.payload),
         ("DUE", _) => match Due::decode(&item.value)? {
             Due::Outputs { key, .. } | Due::Blob { key, .. } => Ok(vec![named(&key, None)?]),
@@ -46,7 +50,8 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
             | Due::StateVersions(_)
             | Due::State(_)
             | Due::RejectedState { .. }
-            | Due::Environment { .. } => Ok(Vec::new()),
+            | Due::Environment { .. }
+            | Due::Audit { .. } => Ok(Vec::new()),
         },
         _ => Ok(Vec::new()),
     }

@@ -1,9 +1,10 @@
 use serde::{Deserialize, Serialize};
 
+use super::audit_record::AuditDay;
 use super::key::{Key, KeyPrefix, parsed};
 use super::record::{Broken, Record};
 use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
-use crate::domain::names::EnvironmentAddress;
+use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::ports::{ItemKey, Timestamp};
 
 /// The number of partitions that due items are spread over.
@@ -48,14 +49,24 @@ pub enum Due {
         /// The name that the environment had.
         address: EnvironmentAddress,
     },
+    /// A day of an audit trail: to be signed after its end, and later erased. Since format 5.
+    Audit {
+        /// The organization; `None` for the trail of the server.
+        trail: Option<OrgName>,
+        day: AuditDay,
+    },
 }
 
 impl Record for Due {
     const NAME: &'static str = "due item";
-    const FORMAT: u8 = 4;
+    const FORMAT: u8 = 5;
 
     fn format(&self) -> u8 {
-        if matches!(self, Self::Environment { .. }) { 4 } else { 3 }
+        match self {
+            Self::Audit { .. } => 5,
+            Self::Environment { .. } => 4,
+            _ => 3,
+        }
     }
 }
 
@@ -72,6 +83,10 @@ impl Due {
             Self::State(state) => format!("tf-{state}"),
             Self::RejectedState { state, id } => format!("tf-rejected-{state}-{id}"),
             Self::Environment { id, .. } => format!("env-{id}"),
+            // The trail last: all days of a trail are in one shard, so they are signed in their order.
+            Self::Audit { trail, day } => {
+                format!("audit-{day}-{}", trail.as_ref().map_or("", OrgName::as_str))
+            }
         };
         let shard = what.bytes().last().unwrap_or(0) % DUE_SHARDS;
         Key::new(Self::of_shard(shard).partition, format!("{:020}#{what}", at.0.max(0)))
@@ -134,6 +149,8 @@ pub(super) mod examples {
         let rejected = Due::RejectedState { state: state_id(), id: "cd".repeat(16) };
         files.hold("due-rejected-state.v3", &rejected, b"");
         let address = EnvironmentAddress::parse("acme", "web", "prod").unwrap();
+        let trail = Some(OrgName::parse("acme").unwrap());
+        files.hold("due-audit.v5", &Due::Audit { trail, day: AuditDay::of(CREATED) }, b"");
         files.hold("due-environment.v4", &Due::Environment { id: environment_id(), address }, b"");
     }
 }

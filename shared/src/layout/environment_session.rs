@@ -6,6 +6,7 @@ use super::key::{Key, META};
 use super::record::Record;
 use crate::domain::ids::{EnvironmentId, SessionId};
 use crate::domain::names::{Login, OrgName};
+use crate::domain::principal::Principal;
 use crate::ports::Timestamp;
 
 /// An opened environment. Written when a user opens it: with the revisions that were read, so that all later
@@ -18,8 +19,11 @@ pub struct EnvironmentSession {
     pub opened: Option<String>,
     /// The revisions of the opened environment and of all its imports, by the names that refer to them.
     pub revisions: BTreeMap<String, OpenedRevision>,
-    /// The user who opened it, and the only one who may read it.
+    /// The user who opened it, and the only one who may read it; or the organization of the machine.
     pub by: Login,
+    /// The kind of principal.
+    #[serde(default, skip_serializing_if = "Principal::is_user")]
+    pub of: Principal,
     /// When that user was created, since a later user may have the same login; `None` in records of older
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,6 +62,7 @@ pub(super) mod examples {
             opened: Some("web/prod".to_owned()),
             revisions: BTreeMap::from([(String::new(), opened("web/prod"))]),
             by: login("alice"),
+            of: Principal::User,
             user_made: None,
             until: LATER,
         };

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::record::Record;
 use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
 use crate::domain::names::{Login, TokenName};
+use crate::domain::principal::Principal;
 use crate::domain::tfstate::{LabelKey, LabelNumber, LabelValue, Labels};
 use crate::domain::update::Requester;
 use crate::ports::Timestamp;
@@ -78,7 +79,7 @@ pub(super) fn login(login: &str) -> Login {
 }
 
 pub(super) fn requester() -> Requester {
-    Requester { login: login("alice"), token: TokenName::parse("laptop").unwrap() }
+    Requester { login: login("alice"), token: TokenName::parse("laptop").unwrap(), of: Principal::User }
 }
 
 pub(super) fn label_key(key: &str) -> LabelKey {
@@ -108,6 +109,9 @@ fn read_all() -> Files {
     let mut files = Files::default();
     read_examples!(
         &mut files,
+        audit_erased
+        audit_record
+        audit_root
         deleted_environment
         deleted_stack
         deleted_state
@@ -121,12 +125,21 @@ fn read_all() -> Files {
         former_stack_name_entry
         former_state_name
         former_state_name_entry
+        issuer
+        issuer_consent
+        identity
+        identity_entry
+        invitation
         label_policy
         member
         org
+        org_access
         password
         preview
         rejected_state
+        shown_proof
+        sign_in_key
+        sign_in_provider
         signer
         slot
         stack_entry
@@ -149,6 +162,7 @@ fn read_all() -> Files {
         update_summary
         user
         verifying_key
+        web_session
         wrapped_data_key
     );
     files

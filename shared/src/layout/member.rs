@@ -9,7 +9,8 @@ use crate::ports::ItemKey;
 const PREFIX: &str = "MEMBER#";
 
 /// A membership on the organization's side, which lists its members. Written in the commit that writes the
-/// role into the [`super::User`]. Format 1 had the roles `member` and `admin` only.
+/// role into the [`super::User`]. Format 1 had the roles `member` and `admin` only, and
+/// format 2 neither `none` nor `view`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub role: Role,
@@ -17,14 +18,23 @@ pub struct Member {
 
 impl Record for Member {
     const NAME: &'static str = "member";
-    const FORMAT: u8 = 2;
+    const FORMAT: u8 = 3;
 
     fn format(&self) -> u8 {
-        if self.role < Role::Member { 2 } else { 1 }
+        Self::format_of(self.role)
     }
 }
 
 impl Member {
+    /// The oldest format that has this role.
+    pub(super) fn format_of(role: Role) -> u8 {
+        match role {
+            Role::Member | Role::Admin => 1,
+            Role::Outputs | Role::Plan | Role::Apply => 2,
+            Role::None | Role::View => 3,
+        }
+    }
+
     pub fn key(org: &OrgName, login: &Login) -> Key<Self> {
         Key::new(format!("ORG#{org}"), format!("{PREFIX}{login}"))
     }
@@ -54,6 +64,8 @@ pub(super) mod examples {
             (Role::Outputs, "member-outputs.v2"),
             (Role::Plan, "member-plan.v2"),
             (Role::Apply, "member-apply.v2"),
+            (Role::None, "member-none.v3"),
+            (Role::View, "member-view.v3"),
         ] {
             files.hold(file, &Member { role }, b"");
         }

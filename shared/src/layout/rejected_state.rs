@@ -55,7 +55,7 @@ pub(super) mod examples {
             kept: kept(),
         };
         files.hold("rejected-state.v1", &rejected, b"");
-        let deleted = RejectedState { lock: None, why: Refused::Removed, ..rejected };
+        let deleted = RejectedState { lock: None, why: Refused::Deleted, ..rejected };
         files.hold("rejected-state-removed.v1", &deleted, b"");
     }
 }

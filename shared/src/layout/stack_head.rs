@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::audit_record::AuditMark;
 use super::key::{Key, parsed};
 use super::record::{Broken, Record};
 use super::snapshot::Snapshot;
@@ -30,6 +31,10 @@ pub struct StackHead {
     /// knows only format 1 would drop this with its next write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<StackConfig>,
+    /// The end of the chain of its audit records. An older program drops it with its next write, which ends the
+    /// chain; the next record begins another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trail: Option<AuditMark>,
 }
 
 impl Record for StackHead {
@@ -73,6 +78,7 @@ pub struct StackConfig {
 
 #[cfg(test)]
 pub(super) mod examples {
+    use super::super::audit_record::examples::mark;
     use super::super::snapshot::examples::{addressed, snapshot};
     use super::*;
     use crate::layout::formats::*;
@@ -88,6 +94,7 @@ pub(super) mod examples {
             last: Some(update_id(2)),
             deleted: None,
             config: None,
+            trail: None,
         }
     }
 
@@ -105,6 +112,7 @@ pub(super) mod examples {
         let of_somebody = StackHead { created_by: Some(login("alice")), ..head() };
         files.hold("head-of-somebody.v1", &of_somebody, b"");
         files.hold("head-addressed.v1", &StackHead { snapshot: Some(addressed()), ..head() }, b"");
+        files.hold("head-audited.v1", &StackHead { trail: Some(mark()), ..head() }, b"");
         let config = StackConfig {
             environment: "web/prod".to_owned(),
             secrets_provider: "awskms://alias/key".to_owned(),

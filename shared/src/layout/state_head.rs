@@ -1,5 +1,6 @@
 use serde::{Deserialize, Serialize};
 
+use super::audit_record::AuditMark;
 use super::kept_state::KeptState;
 use super::key::{Key, parsed};
 use super::record::{Broken, Record};
@@ -36,6 +37,10 @@ pub struct StateHead {
     /// Whether the state is being erased, so that it cannot be undeleted any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erasing: bool,
+    /// The end of the chain of its audit records. An older program drops it with its next write, which ends the
+    /// chain; the next record begins another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trail: Option<AuditMark>,
 }
 
 impl Record for StateHead {
@@ -67,6 +72,7 @@ pub struct WrittenUnder {
 
 #[cfg(test)]
 pub(super) mod examples {
+    use super::super::audit_record::examples::mark;
     use super::super::kept_state::examples::kept;
     use super::*;
     use crate::layout::formats::*;
@@ -85,6 +91,7 @@ pub(super) mod examples {
             has_schemas: false,
             deleted: None,
             erasing: false,
+            trail: None,
         }
     }
 
@@ -110,6 +117,7 @@ pub(super) mod examples {
             ..new()
         };
         files.hold("state-head.v1", &written, b"");
+        files.hold("state-head-audited.v1", &StateHead { trail: Some(mark()), ..new() }, b"");
         let erasing = StateHead { deleted: Some(LATER), erasing: true, ..new() };
         files.hold("state-head-erasing.v1", &erasing, b"");
     }

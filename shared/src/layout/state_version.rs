@@ -101,16 +101,16 @@ pub(super) mod examples {
     use crate::layout::formats::*;
 
     fn judged_outputs() -> Vec<Output> {
-        let told = |status, message: Option<&str>, path: Option<&str>| {
+        let output = |status, message: Option<&str>, path: Option<&str>| {
             let validity =
                 Validity { status, message: message.map(str::to_owned), path: path.map(str::to_owned) };
             Output { name: format!("{status:?}"), sensitive: false, mark: None, validity: Some(validity) }
         };
         vec![
-            told(Standing::Valid, None, None),
-            told(Standing::Invalid, Some("it is not of type string"), Some("$.a[0]")),
-            told(Standing::Error, Some("it takes too many steps to check"), None),
-            told(Standing::NotValidated, None, None),
+            output(Standing::Valid, None, None),
+            output(Standing::Invalid, Some("it is not of type string"), Some("$.a[0]")),
+            output(Standing::Error, Some("it takes too many steps to check"), None),
+            output(Standing::NotValidated, None, None),
         ]
     }
 

@@ -3,14 +3,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::key::{Key, META};
+use super::member::Member;
 use super::record::Record;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
 /// A user. Written by the commands that manage users and members. Memberships are stored here too, so that
-/// one read returns all that a caller may see and do. Format 1 had no roles: a program that knows only format
-/// 1 would let the user do everything.
+/// one read returns all that a caller may see and do. Format 1 had no roles, and format 2 not all of them: a
+/// program that knows only an older format would let the user do everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub login: Login,
@@ -20,18 +21,30 @@ pub struct User {
     /// The roles in the organizations where the role is not `member`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<OrgName, Role>,
+    /// Until when the provider has confirmed the user, at the last sign-in: then the user's tokens stop. `None` for a
+    /// user of no provider. Since format 4: a program that knows only an older format would let them live on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_until: Option<Timestamp>,
 }
 
 impl Record for User {
     const NAME: &'static str = "user";
-    const FORMAT: u8 = 2;
+    const FORMAT: u8 = 4;
 
     fn format(&self) -> u8 {
-        if self.roles.values().all(|role| *role > Role::Member) { 1 } else { 2 }
+        match self.confirmed_until {
+            Some(_) => 4,
+            None => self.roles.values().copied().map(Member::format_of).max().unwrap_or(1),
+        }
     }
 }
 
 impl User {
+    /// A new user, who is a member of nothing.
+    pub fn new(login: Login, created: Timestamp) -> Self {
+        Self { login, created, orgs: Vec::new(), roles: BTreeMap::new(), confirmed_until: None }
+    }
+
     pub fn key(login: &Login) -> Key<Self> {
         Key::new(format!("USER#{login}"), META)
     }
@@ -54,6 +67,20 @@ impl User {
         self
     }
 
+    /// The user as seen by a token that works in one organization.
+    #[must_use]
+    pub fn only_in(mut self, org: &OrgName) -> Self {
+        self.orgs.retain(|other| other == org);
+        self.roles.retain(|other, _| other == org);
+        self
+    }
+
+    /// When a token or a session of the user with this expiry stops: earlier if the user's provider has to confirm
+    /// the user before.
+    pub fn stops(&self, expires: Option<Timestamp>) -> Option<Timestamp> {
+        [expires, self.confirmed_until].into_iter().flatten().min()
+    }
+
     /// The user without this membership.
     #[must_use]
     pub fn without(mut self, org: &OrgName) -> Self {
@@ -70,11 +97,15 @@ pub(super) mod examples {
 
     pub(crate) fn read(files: &mut Files) {
         let orgs = ["acme", "beta"].map(|org| OrgName::parse(org).unwrap()).to_vec();
-        let user = User { login: login("alice"), created: CREATED, orgs, roles: BTreeMap::new() };
+        let user = User { orgs, ..User::new(login("alice"), CREATED) };
         files.hold("user.v1", &user, b"");
         let [acme, beta] = [&user.orgs[0], &user.orgs[1]];
         files.hold("user-admin.v1", &user.clone().as_member(acme, Role::Admin), b"");
         let with_roles = user.clone().as_member(acme, Role::Admin).as_member(beta, Role::Plan);
         files.hold("user-with-roles.v2", &with_roles, b"");
+        let confirmed = User { confirmed_until: Some(LATER), ..user.clone() };
+        files.hold("user-confirmed.v4", &confirmed, b"");
+        let viewer = with_roles.as_member(beta, Role::View);
+        files.hold("user-viewer.v3", &viewer, b"");
     }
 }

@@ -14,6 +14,7 @@ mod ids;
 mod inventory;
 mod keys;
 mod ledger;
+mod web;
 
 pub use blobs::{Blob, BlobKey, Blobs, SignedUrl};
 pub use clock::{Clock, Timestamp};
@@ -24,6 +25,7 @@ pub use ledger::{
     CommitError, Expect, ITEM_BYTES_MAX, Item, ItemKey, Ledger, Order, Page, Query, Refusal, Revision, Write,
     WriteAction, verify_writes,
 };
+pub use web::{WEB_ANSWER_BYTES_MAX, WEB_TIME_MAX, Web, WebAnswer, WebError, WebRequest};
 
 /// Why a port failed. The two cases differ in what the caller may do next.
 #[derive(Debug, thiserror::Error)]

@@ -1,20 +1,25 @@
-//! The authenticated caller: identity, membership and permissions.
+//! The authenticated caller: who it is, and what it took. [`super::standing`] tells what it may do.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Error;
+use crate::domain::access::{self, Access, Actor, Scope};
 use crate::domain::claims::Bearer;
 use crate::domain::names::{Login, OrgName};
-use crate::domain::role::Role;
+use crate::domain::principal::Principal;
+use crate::domain::role::{Right, Rights, Role};
 use crate::domain::update::Requester;
 use crate::layout::{Token, User};
 use crate::ports::Timestamp;
-use crate::services::error::{AccessError, NotAllowed};
+use crate::services::error::AccessError;
 
 /// The token name of a caller who authenticated with a password. No token can have this name.
 pub const PASSWORD: &str = "password";
+
+/// The token name of a caller who is signed in with a browser. No token can have this name.
+pub const SESSION: &str = "browser";
 
 /// The maximum difference between the clocks of machines that write into one store.
 pub(super) const CLOCKS_APART: Duration = Duration::from_secs(60);
@@ -28,8 +33,8 @@ pub struct Taken<'a> {
     pub user_made: Option<Timestamp>,
     /// When it was taken.
     pub at: Timestamp,
-    /// The role that is needed to take it.
-    pub needs: Role,
+    /// The right that is needed to take it.
+    pub needs: Right,
 }
 
 /// The name of the act of ending something, as errors quote it: for the holder's own user and for other users.
@@ -48,8 +53,10 @@ pub struct Caller {
     pub user: User,
     /// The access token, or a record that represents the client certificate or the password.
     pub token: Token,
-    /// The role that the request needs in the organization that it addresses.
-    needs: Role,
+    /// The right that the request needs on what it addresses.
+    needs: Right,
+    /// Whether the request was sent with an access token: organizations may limit the time that these have left.
+    is_by_access_token: bool,
     asked: Arc<Asked>,
 }
 
@@ -81,14 +88,24 @@ impl Asked {
 }
 
 impl Caller {
-    /// A caller whose request needs every permission, until [`Caller::asking_for`] sets what it needs.
+    /// A caller whose request needs every right, until [`Caller::asking_for`] sets what it needs.
     pub fn new(user: User, token: Token) -> Self {
-        Self { user, token, needs: Role::Admin, asked: Arc::default() }
+        let user = match &token.org {
+            Some(only) => user.only_in(only),
+            None => user,
+        };
+        Self { user, token, needs: Right::Admin, is_by_access_token: false, asked: Arc::default() }
     }
 
-    /// This caller with a request that needs this role.
+    /// This caller with an access token, and not with a password or a certificate.
     #[must_use]
-    pub fn asking_for(self, needs: Role) -> Self {
+    pub(super) fn with_access_token(self) -> Self {
+        Self { is_by_access_token: true, ..self }
+    }
+
+    /// This caller with a request that needs this right.
+    #[must_use]
+    pub fn asking_for(self, needs: Right) -> Self {
         Self { needs, ..self }
     }
 
@@ -97,20 +114,21 @@ impl Caller {
         &self.asked
     }
 
-    /// The role that the request needs.
-    pub fn needs(&self) -> Role {
+    /// The right that the request needs.
+    pub fn needs(&self) -> Right {
         self.needs
     }
 
     /// This caller as the requester of an update.
     pub fn requester(&self) -> Requester {
-        Requester { login: self.user.login.clone(), token: self.token.name.clone() }
+        let of = self.token.of.clone();
+        Requester { login: self.user.login.clone(), token: self.token.name.clone(), of }
     }
 
     /// This caller as the bearer of an update token.
     pub(super) fn bearer(&self) -> Bearer {
         let (login, token) = (self.user.login.clone(), self.token.name.clone());
-        Bearer { login, token, made: self.token.created }
+        Bearer { login, token, made: self.token.created, of: self.token.of.clone() }
     }
 
     /// Whether the caller is a member.
@@ -118,259 +136,63 @@ impl Caller {
         self.user.role_in(org).is_some()
     }
 
-    /// The lower of the user's role and the maximum role of the token.
-    fn bounded(&self, role: Role) -> Role {
-        self.token.may.map_or(role, |may| may.min(role))
+    /// Whether the caller authenticated with an access token, and not with a password or a certificate.
+    pub(super) fn is_by_access_token(&self) -> bool {
+        self.is_by_access_token
     }
 
-    /// Refuses a caller who is not a member, exactly as if the organization did not exist, and a member without the role
-    /// that the request needs.
-    ///
-    /// # Errors
-    /// [`AccessError::NoOrg`], [`AccessError::NotAllowed`].
-    pub fn check_org(&self, org: &OrgName) -> Result<(), Error> {
-        self.check(org, || Error::Access(AccessError::NoOrg(org.clone())))
+    /// Whether the caller may give roles on this part of an organization, and take them, by these teams and grants.
+    pub(super) fn may_grant(&self, access: &Access, org: &OrgName, on: &Scope) -> bool {
+        let role = self.user.role_in(org).unwrap_or(Role::None);
+        self.limit().has(Right::Admin) && access::may_grant(access, &self.actor(role), on)
     }
 
-    /// Like [`Caller::check_org`], for an item of an organization. To a non-member, the item does not exist.
-    ///
-    /// # Errors
-    /// `missing`, [`AccessError::NotAllowed`].
-    pub fn check(&self, org: &OrgName, missing: impl FnOnce() -> Error) -> Result<(), Error> {
+    /// Whether the token allows its owner to give these rights to others.
+    pub(super) fn may_pass_on(&self, rights: Rights) -> bool {
+        self.limit().contains(rights)
+    }
+
+    /// Whether the caller is the user with this login.
+    pub(super) fn is_user(&self, login: &Login) -> bool {
+        self.token.of.is_user() && self.user.login == *login
+    }
+
+    /// The caller's role in an organization.
+    pub(super) fn member(&self, org: &OrgName) -> Result<Role, Error> {
         let role = self.user.role_in(org);
         self.asked.note(org, role.is_some());
-        self.judge(Some(org), role.ok_or_else(missing)?, self.needs, "this")
+        role.ok_or_else(|| Error::Access(AccessError::NoOrg(org.clone())))
     }
 
-    /// Refuses a member for a step that needs a higher role than the request itself, such as writing after a begin.
-    /// `what` describes the step. Non-members pass: [`Caller::check`] refuses them.
-    ///
-    /// # Errors
-    /// [`AccessError::NotAllowed`].
-    pub fn check_more(&self, org: &OrgName, needs: Role, what: &'static str) -> Result<(), Error> {
-        self.user.role_in(org).map_or(Ok(()), |role| self.judge(Some(org), role, needs, what))
+    /// The most that the token allows, with anything.
+    pub(super) fn limit(&self) -> Rights {
+        match (&self.token.of, self.token.may) {
+            // The role of an organization's token is what it has: grants add to it.
+            (Principal::Organization, _) | (_, None) => Rights::ALL,
+            (Principal::User | Principal::Team(_), Some(may)) => may.rights(),
+        }
     }
 
-    /// Whether the caller is the user with this login that was created at `made`. A user created at another time only has
-    /// the same login. `None` means that the time of creation is unknown, so the login decides.
-    pub fn is_user(&self, login: &Login, made: Option<Timestamp>) -> bool {
-        self.user.login == *login && made.is_none_or(|made| self.user.created == made)
+    /// The caller as grants name it, in an organization that it is a member of.
+    pub(super) fn actor(&self, role: Role) -> Actor<'_> {
+        let Token { of, name, .. } = &self.token;
+        Actor { of, login: &self.user.login, token: name, role }
     }
 
-    /// Whether the caller took this. Knowing its ID proves nothing, since other users see IDs. Another token of the same user
-    /// counts only if it has the role to take it: a token that can only plan must not touch what another token applies. A
-    /// user or a token created later under the same name does not count.
-    pub fn has_taken(&self, org: &OrgName, taken: &Taken<'_>) -> bool {
-        let is_token = taken.by.token == self.token.name && existed_at(self.token.created, taken.at);
-        self.is_of_user(taken)
-            && (is_token || self.user.role_in(org).is_some_and(|role| self.bounded(role) >= taken.needs))
+    /// Whether the caller is the principal with this login that was created at `made`. A user created at another time only
+    /// has the same login. `None` means that the time of creation is unknown, so the login decides.
+    pub fn is(&self, of: &Principal, login: &Login, made: Option<Timestamp>) -> bool {
+        self.token.of == *of && self.user.login == *login && made.is_none_or(|made| self.user.created == made)
     }
 
     /// Whether the caller's user took this, with any token.
-    fn is_of_user(&self, taken: &Taken<'_>) -> bool {
-        self.is_user(&taken.by.login, taken.user_made)
+    pub(super) fn is_of_user(&self, taken: &Taken<'_>) -> bool {
+        self.is(&taken.by.of, &taken.by.login, taken.user_made)
             && (taken.user_made.is_some() || existed_at(self.user.created, taken.at))
-    }
-
-    /// Refuses a caller who neither took this nor may end what others took.
-    ///
-    /// # Errors
-    /// [`AccessError::NotAllowed`].
-    pub fn check_may_end(&self, org: &OrgName, taken: &Taken<'_>, what: What) -> Result<(), Error> {
-        if self.has_taken(org, taken) {
-            return Ok(());
-        }
-        match self.is_of_user(taken) {
-            true => self.check_more(org, taken.needs, what.own),
-            false => self.check_more(org, Role::Member, what.others),
-        }
-    }
-
-    /// Refuses, before anything is read, a caller who cannot have the needed role: in the organization that the request
-    /// names, or, if it names none, in any of the caller's organizations. A non-member passes here, and is refused once
-    /// the addressed item is located.
-    ///
-    /// # Errors
-    /// [`AccessError::NotAllowed`].
-    pub fn check_early(&self, org: Option<&OrgName>) -> Result<(), Error> {
-        let role = match org {
-            Some(org) => self.user.role_in(org),
-            None => self.user.orgs.iter().filter_map(|org| self.user.role_in(org)).max(),
-        };
-        role.map_or(Ok(()), |role| self.judge(org, role, self.needs, "this"))
-    }
-
-    /// Refuses a role that is too low, after the token has limited it.
-    fn judge(&self, org: Option<&OrgName>, role: Role, needs: Role, what: &'static str) -> Result<(), Error> {
-        if self.bounded(role) >= needs {
-            return Ok(());
-        }
-        Err(AccessError::NotAllowed(Box::new(NotAllowed {
-            what,
-            needs,
-            role,
-            may: self.token.may,
-            org: org.cloned(),
-            login: self.user.login.clone(),
-            token: self.token.name.clone(),
-        }))
-        .into())
     }
 }
 
 /// Whether a user or token created at `made` can have existed when something was taken.
-fn existed_at(made: Timestamp, taken: Timestamp) -> bool {
+pub(super) fn existed_at(made: Timestamp, taken: Timestamp) -> bool {
     made <= taken.plus(CLOCKS_APART)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-    use crate::domain::names::TokenName;
-    use crate::ports::Timestamp;
-
-    const NOW: Timestamp = Timestamp(0);
-
-    fn org(text: &str) -> OrgName {
-        OrgName::parse(text).unwrap()
-    }
-
-    fn caller(roles: &[(&str, Role)], may: Option<Role>) -> Caller {
-        let login = Login::parse("bob").unwrap();
-        let token = Token {
-            name: TokenName::parse("ci").unwrap(),
-            login: login.clone(),
-            created: NOW,
-            expires: None,
-            may,
-        };
-        let user = User { login, created: NOW, orgs: Vec::new(), roles: BTreeMap::new() };
-        Caller::new(roles.iter().fold(user, |user, (name, role)| user.as_member(&org(name), *role)), token)
-    }
-
-    fn by(login: &str, token: &str) -> Requester {
-        Requester { login: Login::parse(login).unwrap(), token: TokenName::parse(token).unwrap() }
-    }
-
-    fn text_of(refused: Result<(), Error>) -> String {
-        refused.unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_caller_is_limited_by_both_user_and_token() {
-        for role in Role::ALL {
-            for may in Role::ALL.map(Some).into_iter().chain([None]) {
-                for needs in Role::ALL {
-                    let caller = caller(&[("acme", role)], may).asking_for(needs);
-                    let allowed = role >= needs && may.is_none_or(|may| may >= needs);
-                    let what = format!("{role} with a token for {may:?} asks for {needs}");
-                    assert_eq!(caller.check_org(&org("acme")).is_ok(), allowed, "{what}");
-                    assert_eq!(caller.check_early(Some(&org("acme"))).is_ok(), allowed, "{what}");
-                    assert_eq!(caller.check_early(None).is_ok(), allowed, "{what}");
-                    assert_eq!(
-                        text_of(caller.check_org(&org("other"))),
-                        "organization other not found: check its name, and that your user is a member"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_caller_with_no_stated_need_needs_admin() {
-        caller(&[("acme", Role::Member)], None).check_org(&org("acme")).unwrap_err();
-        caller(&[("acme", Role::Admin)], None).check_org(&org("acme")).unwrap();
-    }
-
-    #[test]
-    fn a_refusal_names_the_role_and_who_grants_it() {
-        let bob = caller(&[("acme", Role::Plan)], None).asking_for(Role::Apply);
-        assert_eq!(
-            text_of(bob.check_org(&org("acme"))),
-            "this needs the role apply in acme, and bob has plan: the operator grants more with `statewright org member \
-             role acme bob apply`"
-        );
-        let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
-        assert_eq!(
-            text_of(ci.check_org(&org("acme"))),
-            "this needs the role apply in acme, and the token \"ci\" of bob allows at most plan: use another token, or \
-             have the operator make one with `statewright token create NAME --user bob --may apply`"
-        );
-        let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Role::Apply);
-        let said = text_of(both.check_org(&org("acme")));
-        assert!(said.contains("--may apply") && said.contains("member role acme bob apply"), "{said}");
-    }
-
-    #[test]
-    fn without_an_organization_the_highest_role_counts() {
-        let bob = caller(&[("acme", Role::Plan), ("beta", Role::Apply)], None);
-        bob.clone().asking_for(Role::Apply).check_early(None).unwrap();
-        let said = text_of(bob.clone().asking_for(Role::Member).check_early(None));
-        assert!(said.starts_with("this needs the role member, and bob has apply: "), "{said}");
-        let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Role::Apply);
-        let said = text_of(ci.check_early(None));
-        assert!(said.contains("--may apply") && !said.contains("member role"), "{said}");
-        // A caller without any organization passes: the lookup reports that nothing was found, not a missing role.
-        caller(&[], Some(Role::Plan)).asking_for(Role::Apply).check_early(None).unwrap();
-        bob.asking_for(Role::Member).check_early(Some(&org("other"))).unwrap();
-    }
-
-    #[test]
-    fn the_holder_and_members_may_end_what_was_taken() {
-        let end = |role, by: &Requester, needs| {
-            let taken = Taken { by, user_made: None, at: NOW, needs };
-            let what = What { own: "ending yours", others: "ending that of others" };
-            caller(&[("acme", role)], None).check_may_end(&org("acme"), &taken, what)
-        };
-        end(Role::Plan, &by("bob", "ci"), Role::Apply).expect("the same token, whatever its role is now");
-        end(Role::Plan, &by("bob", "laptop"), Role::Plan).unwrap();
-        end(Role::Apply, &by("bob", "laptop"), Role::Apply).unwrap();
-        end(Role::Member, &by("alice", "ci"), Role::Apply).unwrap();
-        let said = text_of(end(Role::Plan, &by("bob", "laptop"), Role::Apply));
-        assert!(said.starts_with("ending yours needs the role apply in acme, and bob has plan"), "{said}");
-        let said = text_of(end(Role::Apply, &by("alice", "ci"), Role::Plan));
-        assert!(said.starts_with("ending that of others needs the role member in acme"), "{said}");
-    }
-
-    #[test]
-    fn another_token_of_the_user_needs_the_role() {
-        let has = |role, may, by: &Requester, needs| {
-            let taken = Taken { by, user_made: None, at: NOW, needs };
-            caller(&[("acme", role)], may).has_taken(&org("acme"), &taken)
-        };
-        assert!(has(Role::Apply, None, &by("bob", "laptop"), Role::Apply));
-        assert!(!has(Role::Apply, Some(Role::Plan), &by("bob", "laptop"), Role::Apply));
-        assert!(has(Role::Apply, Some(Role::Plan), &by("bob", "laptop"), Role::Plan));
-        assert!(!has(Role::Apply, None, &by("bob", "laptop"), Role::Member), "by hand");
-        for role in Role::ALL {
-            assert!(!has(role, None, &by("alice", "ci"), Role::Plan), "{role} did not take what others took");
-        }
-    }
-
-    #[test]
-    fn a_later_user_or_token_of_the_same_name_has_taken_nothing() {
-        let at = NOW.plus(CLOCKS_APART + Duration::from_secs(1));
-        let ours = by("bob", "ci");
-        let before = Taken { by: &ours, user_made: None, at: NOW, needs: Role::Apply };
-        let mut bob = caller(&[("acme", Role::Plan)], None);
-        assert!(bob.has_taken(&org("acme"), &before));
-        bob.token.created = at;
-        assert!(!bob.has_taken(&org("acme"), &before), "another token of this name");
-        assert!(bob.has_taken(&org("acme"), &Taken { at, ..before }));
-        let mut bob = caller(&[("acme", Role::Apply)], None);
-        bob.user.created = at;
-        assert!(!bob.has_taken(&org("acme"), &before), "another user of this name");
-    }
-
-    #[test]
-    fn the_creation_time_of_the_user_counts_if_known() {
-        let ours = by("bob", "ci");
-        let taken = Taken { by: &ours, user_made: Some(NOW), at: NOW, needs: Role::Apply };
-        let mut bob = caller(&[("acme", Role::Admin)], None);
-        assert!(bob.has_taken(&org("acme"), &taken));
-        bob.user.created = NOW.plus(Duration::from_nanos(1));
-        assert!(!bob.has_taken(&org("acme"), &taken), "another user of this name");
-    }
 }

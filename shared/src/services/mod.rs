@@ -2,6 +2,7 @@
 //! function, writes under a condition and returns the answer. This room uses the ports and the layout, but no
 //! adapter and no HTTP.
 
+pub mod audit;
 pub mod caller;
 pub mod environments;
 pub mod error;
@@ -9,6 +10,7 @@ pub mod identity;
 pub mod keys;
 pub mod maintenance;
 pub mod stacks;
+pub mod standing;
 pub mod states;
 pub mod store;
 pub mod updates;

@@ -140,7 +140,7 @@ pub(super) async fn in_background<T: Send + 'static>(
         work()
     })
     .await
-    .map_err(|error| Error::Broken(format!("work was interrupted: {error}")))?
+    .map_err(|error| Error::Internal(format!("work was interrupted: {error}")))?
 }
 
 #[cfg(test)]

@@ -5,14 +5,18 @@
     reason = "the name of a member says what it is; a comment adds what the name does not"
 )]
 
+pub mod access;
+pub mod audit;
 mod bounded;
 pub mod edges;
 pub mod environments;
 pub mod esc;
+pub mod oidc;
 pub mod pulumi;
 mod reason;
 pub(crate) mod schema;
 pub mod tfstate;
+pub mod tokens;
 
 pub use bounded::Members;
 pub use reason::Reason;

@@ -52,7 +52,7 @@ impl Visitor<'_> for OfBase64 {
     }
 }
 
-/// `GET /api/user`. The answer says nothing about the token, so the CLI shows it as a personal token, which it is.
+/// `GET /api/user`. For a machine, the user is its organization.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
@@ -76,6 +76,19 @@ pub struct User {
     pub is_org_managed: bool,
     /// Always false.
     pub is_managed_by_multi_org: bool,
+    /// The token of a machine. The CLI takes a token for a personal one only if this is absent (pulumi v3.274.1,
+    /// `pkg/cmd/pulumi/whoami/whoami.go`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_info: Option<TokenInfo>,
+}
+
+/// The token of a machine.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TokenInfo {
+    pub name: String,
+    pub organization: String,
+    /// `null` for a token of the organization.
+    pub team: Option<String>,
 }
 
 /// An organization that the user belongs to.
@@ -167,7 +180,7 @@ pub struct CreateStack<'a> {
     pub stack_name: String,
     #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
-    /// Teams that get access. Not supported.
+    /// Teams that get access.
     #[serde(default, deserialize_with = "bounded::items")]
     pub teams: Option<Vec<String>>,
     /// The first deployment.

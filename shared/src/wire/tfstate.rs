@@ -201,7 +201,7 @@ pub struct States {
 /// A deleted state that can be undeleted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListedRemoved {
+pub struct ListedDeletedState {
     pub id: String,
     /// The project that it had.
     pub project: String,
@@ -220,10 +220,10 @@ pub struct ListedRemoved {
     pub until: String,
 }
 
-impl ListedRemoved {
+impl ListedDeletedState {
     /// Makes the wire form of a deleted state.
-    pub fn of(project: String, state: String, removed: DeletedState, until: Timestamp) -> Self {
-        let DeletedState { at, by, entry } = removed;
+    pub fn of(project: String, state: String, deleted: DeletedState, until: Timestamp) -> Self {
+        let DeletedState { at, by, entry } = deleted;
         Self {
             id: entry.id.to_string(),
             project,
@@ -241,9 +241,9 @@ impl ListedRemoved {
 /// A page of deleted states.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RemovedStates {
+pub struct DeletedStates {
     /// The states, by their former names.
-    pub states: Vec<ListedRemoved>,
+    pub states: Vec<ListedDeletedState>,
     /// The token of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,

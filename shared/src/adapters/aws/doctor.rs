@@ -53,10 +53,10 @@ pub async fn examine(clients: &Clients, names: &Names, clock: &dyn Clock) -> Vec
 }
 
 /// What was found, or the one finding that ended the checks, after those before it.
-type Look = Result<Vec<Finding>, (Vec<Finding>, Finding)>;
+type Findings = Result<Vec<Finding>, (Vec<Finding>, Finding)>;
 
-fn settle(all: &mut Vec<Finding>, look: Look) {
-    match look {
+fn settle(all: &mut Vec<Finding>, found: Findings) {
+    match found {
         Ok(found) => all.extend(found),
         Err((found, last)) => {
             all.extend(found);
@@ -263,7 +263,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_seconds(instant.assume_utc().unix_timestamp()))
 }
 
-async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Look {
+async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Findings {
     let client = &clients.dynamodb();
     let mut found = Vec::new();
     match client.describe_table().table_name(table.name).send().await {
@@ -283,7 +283,7 @@ async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Loo
             found.push(match &described.table_status {
                 Some(TableStatus::Active | TableStatus::Updating) => table.good("there", "ready"),
                 status => {
-                    let status = status.as_ref().map_or("not told", TableStatus::as_str);
+                    let status = status.as_ref().map_or("unknown", TableStatus::as_str);
                     let words = format!("its status is {status}");
                     table.says(
                         "there",
@@ -452,7 +452,7 @@ async fn use_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Resul
     Ok(table.good(WHAT, "an item was written, read, queried and deleted"))
 }
 
-async fn check_bucket(clients: &Clients, bucket: &Thing<'_>) -> Look {
+async fn check_bucket(clients: &Clients, bucket: &Thing<'_>) -> Findings {
     let client = &clients.s3();
     let mut found = Vec::new();
     if let Err(error) = client.head_bucket().bucket(bucket.name).send().await {
@@ -605,7 +605,7 @@ async fn use_bucket(clients: &Clients, bucket: &Thing<'_>) -> Result<Finding, Fi
     Ok(bucket.good(WHAT, "an object was written, read and deleted"))
 }
 
-async fn check_key(clients: &Clients, key: &Thing<'_>) -> Look {
+async fn check_key(clients: &Clients, key: &Thing<'_>) -> Findings {
     let client = &clients.kms();
     let mut found = Vec::new();
     match client.describe_key().key_id(key.name).send().await {

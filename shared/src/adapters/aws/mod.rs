@@ -9,6 +9,7 @@ mod credentials;
 mod doctor;
 mod dynamo;
 mod failure;
+mod identity;
 mod item;
 mod kms;
 mod moment;

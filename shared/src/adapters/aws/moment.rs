@@ -18,7 +18,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(15);
 
 /// Checks before giving up: with [`WAIT_MAX`] those of a day.
-const LOOKS_MAX: u32 = 24 * 3600 / 15;
+const POLLS_MAX: u32 = 24 * 3600 / 15;
 
 /// Why there is no restored table, or it still exists.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub async fn bring_back(
         .await;
     sent.map_err(|error| failed("restoring the table as", name, error))?;
     let mut wait = FIRST_WAIT;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         match client.describe_table().table_name(name).send().await {
             Ok(found) => {
                 let status = found.table.and_then(|table| table.table_status);
@@ -96,7 +96,7 @@ pub async fn bring_back(
 /// See [`MomentError`].
 pub async fn remove(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<(), MomentError> {
     let client = clients.dynamodb();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         match client.delete_table().table_name(name).send().await {
             Ok(_) => return Ok(()),
             Err(error) => match code(&error) {

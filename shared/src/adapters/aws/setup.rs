@@ -24,7 +24,7 @@ use super::{Clients, Names};
 use crate::ports::{BoxError, Clock};
 
 /// Checks of a new table, which takes some seconds, before giving up.
-const LOOKS_MAX: u32 = 60;
+const POLLS_MAX: u32 = 60;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A part or setting of the store, and its outcome.
@@ -191,7 +191,7 @@ async fn table(
 /// The table, once it can be used.
 async fn ready(clients: &Clients, name: &str, clock: &dyn Clock) -> Result<TableDescription, SetupError> {
     let client = clients.dynamodb();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         match client.describe_table().table_name(name).send().await {
             Ok(found) => {
                 if let Some(table) =

@@ -124,7 +124,7 @@ pub enum BackupError {
     Damaged { path: PathBuf },
     /// Blobs are missing or damaged.
     #[error(
-        "the backup lacks {missing} blobs, and {damaged} are damaged: {names}. Use another backup, or add \
+        "blobs of the backup are missing ({missing}) or damaged ({damaged}): {names}. Use another backup, or add \
          --despite-damage to restore all the rest"
     )]
     LacksBlobs {

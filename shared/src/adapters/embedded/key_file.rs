@@ -19,8 +19,8 @@ const PREFIX: &str = "statewright-master-key-1:";
 
 /// The comment for a person who opens the file. The program ignores lines that start with `#`.
 const EXPLANATION: &str = "\
-# The master key of this Statewright folder. Whoever has it and the folder can read every secret;
-# without it nobody can. Keep a copy where the folder's backups are not.
+# The master key of this Statewright folder. Together with the folder, it opens every secret; without
+# it, no secret can be read. Keep a copy where the folder's backups are not.
 ";
 
 /// The comment while the first key replaces the others.

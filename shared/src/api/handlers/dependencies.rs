@@ -34,10 +34,10 @@ pub(crate) async fn list(
     OrgPath(org): OrgPath,
     Query(mut query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
-    let mut place = |name: &str| query.remove(name).map(|text| parse_place(&org, &text)).transpose();
-    let (producer, consumer) = (place("producer")?, place("consumer")?);
+    let mut state = |name: &str| query.remove(name).map(|text| parse_state(&org, &text)).transpose();
+    let (producer, consumer) = (state("producer")?, state("consumer")?);
     let output = query.remove("output").map(|output| OutputName::parse(&output)).transpose()?;
     let filter = Filter { producer, consumer, output };
     let (named, next) = states::dependencies::list(&app, &caller, &org, &filter, after).await?;
@@ -48,7 +48,7 @@ pub(crate) async fn list(
 }
 
 /// A reference to a state of an organization: its id, `project/state`, or its project.
-fn parse_place(org: &OrgName, text: &str) -> Result<StateRef, Error> {
+fn parse_state(org: &OrgName, text: &str) -> Result<StateRef, Error> {
     if let Some(id) = StateId::parse(text) {
         return Ok(StateRef::Id(id));
     }
@@ -59,12 +59,12 @@ fn parse_place(org: &OrgName, text: &str) -> Result<StateRef, Error> {
     Ok(StateRef::Name(StateAddress::parse(org.as_str(), project, state)?))
 }
 
-fn shown_end(End { address, id, removed }: End) -> WireEnd {
+fn shown_end(End { address, id, is_deleted }: End) -> WireEnd {
     let (project, state) = match address {
         Some(StateAddress { project, state, .. }) => (Some(project.into()), Some(state.into())),
         None => (None, None),
     };
-    WireEnd { id: id.to_string(), project, state, removed }
+    WireEnd { id: id.to_string(), project, state, removed: is_deleted }
 }
 
 fn raw(mock: Option<String>) -> Result<Option<Box<RawValue>>, Error> {
@@ -109,12 +109,12 @@ pub(crate) async fn add(
     context: RequestContext,
     body: Body,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let new: WireNewEdge = body.parse()?;
     let new = NewEdge {
-        producer: parse_place(&org, &new.producer)?,
+        producer: parse_state(&org, &new.producer)?,
         output: OutputName::parse(&new.output)?,
-        consumer: parse_place(&org, &new.consumer)?,
+        consumer: parse_state(&org, &new.consumer)?,
         input: new.input.as_deref().map(InputName::parse).transpose()?,
         mock: parse_mock(new.mock)?,
     };
@@ -123,8 +123,8 @@ pub(crate) async fn add(
     json(&shown(named)?)
 }
 
-fn parse_edge(caller: &Caller, org: &OrgName, edge: &str) -> Result<EdgeId, Error> {
-    caller.check_org(org)?;
+async fn parse_edge(app: &App, caller: &Caller, org: &OrgName, edge: &str) -> Result<EdgeId, Error> {
+    caller.lists(app, org).await?;
     let unknown = || {
         Error::State(StateError::NoDependency(edge.chars().filter(|c| !c.is_control()).take(60).collect()))
     };
@@ -138,7 +138,7 @@ pub(crate) async fn get(
     OrgPath(org): OrgPath,
     EdgeText(edge): EdgeText,
 ) -> Answer {
-    let edge = parse_edge(&caller, &org, &edge)?;
+    let edge = parse_edge(&app, &caller, &org, &edge).await?;
     json(&shown(states::dependencies::get(&app, &caller, &org, edge).await?)?)
 }
 
@@ -151,7 +151,7 @@ pub(crate) async fn edit(
     context: RequestContext,
     body: Body,
 ) -> Answer {
-    let edge = parse_edge(&caller, &org, &edge)?;
+    let edge = parse_edge(&app, &caller, &org, &edge).await?;
     let edit: EdgeEdit = body.parse()?;
     let named = states::dependencies::set_mock(&app, &caller, &org, edge, parse_mock(edit.mock)?).await?;
     context.detail(describe(&named));
@@ -166,7 +166,7 @@ pub(crate) async fn delete(
     EdgeText(edge): EdgeText,
     context: RequestContext,
 ) -> Answer {
-    let edge = parse_edge(&caller, &org, &edge)?;
+    let edge = parse_edge(&app, &caller, &org, &edge).await?;
     context.detail(describe(&states::dependencies::remove(&app, &caller, &org, edge).await?));
     no_content()
 }
@@ -200,9 +200,9 @@ fn shown_report(report: Report) -> Result<Both<WireEnd, Dependencies>, Error> {
 pub(crate) async fn dependencies(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
 ) -> Answer {
-    json(&shown_report(staleness::of_state(&app, &caller, &place).await?)?)
+    json(&shown_report(staleness::of_state(&app, &caller, &state).await?)?)
 }
 
 /// The statuses of a page of the states that have incoming dependencies.
@@ -212,7 +212,7 @@ pub(crate) async fn statuses(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let foreign = || Error::Invalid(InvalidInput::ContinuationToken);
     let after = query.get("continuationToken");
     let after = after.map(|token| StateId::parse(token).ok_or_else(foreign)).transpose()?;
@@ -230,8 +230,8 @@ pub(crate) async fn topology(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
-    let from = query.get("state").map(|text| parse_place(&org, text)).transpose()?;
+    caller.lists(&app, &org).await?;
+    let from = query.get("state").map(|text| parse_state(&org, text)).transpose()?;
     let direction = match query.get("direction").map(String::as_str) {
         None | Some("down") => Direction::Down,
         Some("up") => Direction::Up,

@@ -24,8 +24,8 @@ pub(crate) async fn registry_templates(_: Caller) -> Answer {
 }
 
 /// No templates of the organization.
-pub(crate) async fn templates(caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    caller.check_org(&org)?;
+pub(crate) async fn templates(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.lists(&app, &org).await?;
     answer(&Templates {
         templates: BTreeMap::new(),
         org_has_templates: false,
@@ -55,13 +55,13 @@ pub(crate) async fn stack_policy_groups(
 }
 
 /// No policy packs of the organization.
-pub(crate) async fn policy_packs(caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    caller.check_org(&org)?;
+pub(crate) async fn policy_packs(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.lists(&app, &org).await?;
     answer(&json!({ "policyPacks": [] }))
 }
 
 /// No policy groups of the organization.
-pub(crate) async fn policy_groups(caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    caller.check_org(&org)?;
+pub(crate) async fn policy_groups(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.lists(&app, &org).await?;
     answer(&json!({ "policyGroups": [] }))
 }

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
-use crate::api::query::{Parameters, check_count, describe_count, number};
+use crate::api::query::{Parameters, check_count, number};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_of, json_text, no_content, user_named};
 use crate::domain::durations;
@@ -21,6 +21,7 @@ use crate::domain::environment::access;
 use crate::domain::names::{
     DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
 };
+use crate::domain::plural::count;
 use crate::layout;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -296,7 +297,7 @@ pub(crate) async fn decrypt_secrets(
 ) -> Answer {
     let ciphertexts = ciphertexts.unwrap_or_default();
     check_count(ciphertexts.len())?;
-    context.detail(describe_count(ciphertexts.len()));
+    context.detail(count(ciphertexts.len(), "value"));
     let plaintexts = environments::decrypt(&app, &caller, &address, &ciphertexts).await?;
     let bytes = plaintexts.iter().map(Vec::len).sum();
     json_of(bytes, DecryptedSecrets { plaintexts: plaintexts.into_iter().map(Base64).collect() }).await
@@ -353,15 +354,15 @@ pub(crate) async fn opened_values(
     let text = match query.get("property").filter(|path| !path.is_empty()) {
         Some(path) => {
             let path = access::path(path).map_err(InvalidInput::PropertyPath)?;
-            sessions::look_for(&app, &caller, &org, opened, &session, path, esc::value).await?
+            sessions::read_value(&app, &caller, &org, opened, &session, path, esc::value).await?
         }
-        None => sessions::look(&app, &caller, &org, opened, &session, esc::environment).await?,
+        None => sessions::read(&app, &caller, &org, opened, &session, esc::environment).await?,
     };
     evaluated(text)
 }
 
 fn evaluated(text: serde_json::Result<String>) -> Answer {
-    let text = text.map_err(|error| Error::Broken(format!("an environment is not JSON: {error}")))?;
+    let text = text.map_err(|error| Error::Internal(format!("an environment is not JSON: {error}")))?;
     Ok(json_text(text.into()))
 }
 

@@ -26,6 +26,12 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
                     "scheme": "basic",
                     "description": "An access token as the password, or a user's login and password. Not needed with a client certificate.",
                 },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "__Host-statewright",
+                    "description": "A browser in which a person is signed in. Without HTTPS on the own machine, its name is `statewright`.",
+                },
                 "bearer": { "type": "http", "scheme": "bearer", "description": "An access token." },
             },
             "schemas": {
@@ -53,7 +59,8 @@ fn operation(route: &Route, shapes: &Shapes) -> Value {
     let parameter =
         |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
     let security = match route.auth {
-        Auth::Nobody => json!([]),
+        Auth::Public | Auth::Exchange | Auth::Page => json!([]),
+        Auth::Session => json!([{ "session": [] }]),
         Auth::Token => json!([{ "token": [] }]),
         Auth::UpdateToken => json!([{ "updateToken": [] }]),
         Auth::State | Auth::Run => json!([{ "password": [] }, { "bearer": [] }]),
@@ -62,8 +69,11 @@ fn operation(route: &Route, shapes: &Shapes) -> Value {
     let text = || json!({ "type": "string" });
     let (status, content) = match &shapes.answer {
         Answered::Json(schema) => ("200", Some(("application/json", schema()))),
+        Answered::Created(schema) => ("201", Some(("application/json", schema()))),
         Answered::StateIfAny => ("200", Some(("application/json", json!({})))),
         Answered::Html => ("200", Some(("text/html", text()))),
+        Answered::Text => ("200", Some(("text/plain", text()))),
+        Answered::SeeOther => ("303", None),
         Answered::Yaml => ("200", Some(("application/x-yaml", text()))),
         Answered::Empty => ("200", None),
         Answered::NoContent => ("204", None),
@@ -87,11 +97,13 @@ fn operation(route: &Route, shapes: &Shapes) -> Value {
     if matches!(shapes.answer, Answered::StateIfAny) {
         operation["responses"]["204"] = json!({ "description": "There is none yet." });
     }
-    if let Some(role) = route.needs {
-        operation["x-statewright-role"] = json!(role);
+    if let Some(needs) = route.needs {
+        operation["x-statewright-role"] = json!(needs.to_string());
     }
     if let Some(body) = shapes.body {
-        operation["requestBody"] = json!({ "content": { "application/json": { "schema": body() } } });
+        let media =
+            if route.auth.is_page() { "application/x-www-form-urlencoded" } else { "application/json" };
+        operation["requestBody"] = json!({ "content": { (media): { "schema": body() } } });
     }
     operation
 }

@@ -7,9 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use crate::api::app::App;
 use crate::api::body::JsonBody;
 use crate::api::path::StackPath;
-use crate::api::query::{check_count, describe_count};
+use crate::api::query::check_count;
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_of, no_content};
+use crate::domain::plural::count;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
@@ -41,7 +42,7 @@ pub(crate) async fn decrypt(
     StackPath(address): StackPath,
     JsonBody(Ciphertext { ciphertext }): JsonBody<Ciphertext>,
 ) -> Answer {
-    context.detail(describe_count(1));
+    context.detail(count(1_u64, "value"));
     let stack = stack_lookup::locate_keys(&app, &caller, &address).await?;
     let plaintext = data_keys::decrypt(&app, stack, vec![ciphertext.0]).await?.pop().unwrap_or_default();
     json_of(plaintext.len(), Plaintext { plaintext: Base64(plaintext) }).await
@@ -76,7 +77,7 @@ pub(crate) async fn batch_decrypt(
     JsonBody(BatchDecrypt { ciphertexts }): JsonBody<BatchDecrypt>,
 ) -> Answer {
     let texts = ciphertexts.unwrap_or_default();
-    context.detail(describe_count(texts.len()));
+    context.detail(count(texts.len(), "value"));
     check_count(texts.len())?;
     let bytes = texts.iter().map(String::len).sum();
     let decode = move || {

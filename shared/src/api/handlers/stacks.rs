@@ -43,29 +43,26 @@ pub(crate) async fn create_stack(
     body: Body,
 ) -> Answer {
     let CreateStack { stack_name, tags, teams, state, config, create_managed_environment } = body.parse()?;
-    refuse_unsupported("teams", teams.is_some_and(|teams| !teams.is_empty()))?;
-    refuse_unsupported(
-        "an environment that belongs to the stack (--esc-config)",
-        create_managed_environment == Some(true),
-    )?;
+    if create_managed_environment == Some(true) {
+        let what = "an environment that belongs to the stack (--esc-config)";
+        return Err(InvalidInput::Unsupported(what).into());
+    }
     let address = StackAddress { org, project, stack: StackName::parse(&stack_name)? };
     context.stack(&address);
     let state =
         state.filter(|state| is_not_null(state)).map(|state| Bytes::copy_from_slice(state.get().as_bytes()));
-    let new = NewStack { tags: tags.unwrap_or_default(), state, config: config.map(StackConfig::from) };
+    let new = NewStack {
+        tags: tags.unwrap_or_default(),
+        state,
+        config: config.map(StackConfig::from),
+        teams: teams.unwrap_or_default(),
+    };
     stacks::create(&app, &caller, &address, new).await?;
     json(&serde_json::json!({}))
 }
 
 fn is_not_null(value: &serde_json::value::RawValue) -> bool {
     value.get() != "null"
-}
-
-fn refuse_unsupported(what: &'static str, asked: bool) -> Result<(), Error> {
-    if asked {
-        return Err(InvalidInput::Unsupported(what).into());
-    }
-    Ok(())
 }
 
 /// Deletes a stack.
@@ -261,7 +258,7 @@ pub(crate) async fn list_stacks(
 
 /// Writes a position as a token that needs no escaping in a URL.
 fn write_position(position: &ListPosition) -> Result<String, Error> {
-    let text = serde_json::to_vec(position).map_err(|error| Error::Broken(error.to_string()))?;
+    let text = serde_json::to_vec(position).map_err(|error| Error::Internal(error.to_string()))?;
     Ok(URL_SAFE_NO_PAD.encode(text))
 }
 

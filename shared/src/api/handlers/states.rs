@@ -8,7 +8,6 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::tfstate;
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
@@ -31,10 +30,10 @@ use crate::services::states::{
 use crate::services::states::{label_compliance, label_policy, outputs, staleness};
 use crate::wire::Both;
 use crate::wire::tfstate::{
-    AllOutputs, AllRejected, Compliance, Difference, ListedLock, ListedRemoved, Lock, Locks, NamedOutput,
-    NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected, RemovedStates, Restored,
-    Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateStanding, StateSummary,
-    States, Text, ValuedOutput, Version, Versions, WithReason,
+    AllOutputs, AllRejected, Compliance, DeletedStates, Difference, ListedDeletedState, ListedLock, Lock,
+    Locks, NamedOutput, NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected,
+    Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as WireState, StateEdit, StateStanding,
+    StateSummary, States, Text, ValuedOutput, Version, Versions, WithReason,
 };
 
 /// Query parameters that may be repeated.
@@ -48,7 +47,7 @@ pub(crate) async fn list(
     OrgPath(org): OrgPath,
     Query(query): Pairs,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let with_status = query.iter().any(|(name, value)| name == "status" && value == "true");
     let (filter, after) = list_filter(query)?;
     let (listed, next) = states::list(&app, &caller, &org, &filter, after).await?;
@@ -120,7 +119,7 @@ pub(crate) async fn list_deleted(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
     let state = query.get("state").map(|state| StateName::parse(state)).transpose()?;
     if project.is_none() && state.is_some() {
@@ -128,11 +127,11 @@ pub(crate) async fn list_deleted(
     }
     let filter = DeletedFilter { project, state };
     let (listed, next) = states::list_deleted(&app, &caller, &org, &filter, position(&query)?).await?;
-    let shown = |states::ListedDeleted { address, removed, until }| {
-        ListedRemoved::of(address.project.into(), address.state.into(), removed, until)
+    let shown = |states::ListedDeleted { address, deleted, until }| {
+        ListedDeletedState::of(address.project.into(), address.state.into(), deleted, until)
     };
     let states = listed.into_iter().map(shown).collect();
-    json(&RemovedStates { states, continuation_token: write_position(next) })
+    json(&DeletedStates { states, continuation_token: write_position(next) })
 }
 
 /// The organization's rules for the labels of its states.
@@ -148,7 +147,7 @@ pub(crate) async fn set_label_policy(
     context: RequestContext,
     body: Body,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.check_org(&app, &org).await?;
     let NewLabelPolicy { version, policy } = body.parse()?;
     let stored = label_policy::replace(&app, &caller, &org, version, policy).await?;
     context.detail(format!("version {}", stored.version));
@@ -162,7 +161,7 @@ pub(crate) async fn compliance(
     OrgPath(org): OrgPath,
     Query(query): Pairs,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let (filter, after) = list_filter(query)?;
     let report = label_compliance::report(&app, &caller, &org, &filter, after).await?;
     let shown = |(states::Listed { address, entry }, violations): (_, Vec<Violation>)| NotCompliant {
@@ -188,7 +187,7 @@ pub(crate) async fn create(
     context: RequestContext,
     body: Body,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let new: NewState = body.parse()?;
     let address = StateAddress::parse(org.as_str(), &new.project, new.state.as_deref())?;
     context.state(&StateRef::Name(address.clone()));
@@ -210,14 +209,14 @@ fn parse_id(id: &str) -> Result<StateId, Error> {
 pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     Query(query): Parameters,
 ) -> Answer {
     // An organization that the caller may not see answers as everywhere else.
-    if let StateRef::Name(address) = &place {
-        caller.check_org(&address.org)?;
+    if let StateRef::Name(address) = &state {
+        caller.lists(&app, &address.org).await?;
     }
-    let found = states::locate_with_lock(&app, &caller, &place).await?;
+    let found = states::locate_with_lock(&app, &caller, &state).await?;
     let lock = shown_lock(&app, &found);
     let outputs = states::schemas::outputs(&app, &found).await?.into_iter().map(OutputOf::from).collect();
     let standing = match query.get("status").is_some_and(|status| status == "true") {
@@ -241,11 +240,11 @@ fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
 pub(crate) async fn edit(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     JsonBody(edit): JsonBody<StateEdit>,
 ) -> Answer {
-    let Located { id, head } = states::locate(&app, &caller, &place).await?;
+    let Located { id, head } = states::locate(&app, &caller, &state).await?;
     let address = match (&edit.project, &edit.state) {
         (None, None) => None,
         (project, state) => {
@@ -273,12 +272,12 @@ pub(crate) async fn edit(
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     Query(query): Parameters,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
-    context.state_named(&states::delete(&app, &caller, &place, force).await?);
+    context.state_named(&states::delete(&app, &caller, &state, force).await?);
     no_content()
 }
 
@@ -286,10 +285,10 @@ pub(crate) async fn delete(
 pub(crate) async fn undelete(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
 ) -> Answer {
-    let StateRef::Id(id) = place else { return Err(StateError::NotFound(place.to_string()).into()) };
+    let StateRef::Id(id) = state else { return Err(StateError::NotFound(state.to_string()).into()) };
     let Located { id, head } = states::undelete(&app, &caller, id).await?;
     context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
@@ -302,7 +301,7 @@ pub(crate) async fn locks(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let (held, next) = states::locks::list(&app, &caller, &org, position(&query)?).await?;
     let now = app.now();
     let listed = |Held { state, holder, has_expired }| ListedLock {
@@ -315,8 +314,8 @@ pub(crate) async fn locks(
 }
 
 /// The holder of a state's lock; `null` if it is free.
-pub(crate) async fn lock(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let found = states::locate_with_lock(&app, &caller, &place).await?;
+pub(crate) async fn lock(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
+    let found = states::locate_with_lock(&app, &caller, &state).await?;
     json(&shown_lock(&app, &found))
 }
 
@@ -324,11 +323,11 @@ pub(crate) async fn lock(State(app): State<App>, caller: Caller, StatePath(place
 pub(crate) async fn lock_by_hand(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     JsonBody(reason): JsonBody<WithReason>,
 ) -> Answer {
-    let (address, holder) = states::locks::lock_by_hand(&app, &caller, &place, &reason.reason).await?;
+    let (address, holder) = states::locks::lock_by_hand(&app, &caller, &state, &reason.reason).await?;
     context.state_named(&address);
     context.detail(format!("by hand: {}", shortened(&reason.reason)));
     json(&Lock::of(holder, false, app.now()))
@@ -338,18 +337,15 @@ pub(crate) async fn lock_by_hand(
 pub(crate) async fn unlock(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     body: Body,
 ) -> Answer {
     let with = if body.text.is_empty() { WithReason::default() } else { body.parse()? };
-    context.state_named(&states::locate(&app, &caller, &place).await?.head.value.address);
-    let (_, unlocked) = states::locks::unlock(&app, &caller, &place, with.id.as_deref()).await?;
-    context.detail(format!(
-        "{}; {}",
-        tfstate::describe_unlocked(&unlocked, &caller),
-        shortened(&with.reason)
-    ));
+    context.state_named(&states::locate(&app, &caller, &state).await?.head.value.address);
+    context.detail(shortened(&with.reason));
+    let (_, unlocked) = states::locks::unlock(&app, &caller, &state, with.id.as_deref()).await?;
+    context.detail(format!("{}; {}", unlocked.describe(&caller), shortened(&with.reason)));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -363,7 +359,7 @@ fn shortened(reason: &str) -> String {
 pub(crate) async fn versions(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     Query(query): Parameters,
 ) -> Answer {
     let before = query
@@ -371,7 +367,7 @@ pub(crate) async fn versions(
         .map(|token| token.parse())
         .transpose()
         .map_err(|_| Error::Invalid(InvalidInput::ContinuationToken))?;
-    let (versions, more) = states::versions::versions(&app, &caller, &place, before).await?;
+    let (versions, more) = states::versions::versions(&app, &caller, &state, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
     json(&Versions {
         versions: versions.into_iter().map(Into::into).collect(),
@@ -383,21 +379,21 @@ pub(crate) async fn versions(
 pub(crate) async fn version(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     StateVersionPath(which): StateVersionPath,
 ) -> Answer {
     match which {
         StateVersionRef::Version(version) => {
-            let found = states::versions::version(&app, &caller, &place, version).await?;
+            let found = states::versions::version(&app, &caller, &state, version).await?;
             json(&Both::<Version, Text>::from(found))
         }
         StateVersionRef::Rejected(id) => {
-            let found = states::versions::rejected(&app, &caller, &place)
+            let found = states::versions::rejected(&app, &caller, &state)
                 .await?
                 .into_iter()
                 .find(|(it, _)| *it == id);
             let (_, rejected) = found
-                .ok_or_else(|| StateError::NoVersion { state: place.to_string(), version: id.clone() })?;
+                .ok_or_else(|| StateError::NoVersion { state: state.to_string(), version: id.clone() })?;
             json(&Rejected::of(id, rejected))
         }
     }
@@ -407,12 +403,12 @@ pub(crate) async fn version(
 pub(crate) async fn text(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     StateVersionPath(which): StateVersionPath,
     context: RequestContext,
     headers: HeaderMap,
 ) -> Answer {
-    let (address, gzip) = states::versions::download(&app, &caller, &place, &which).await?;
+    let (address, gzip) = states::versions::download(&app, &caller, &state, &which).await?;
     context.state_named(&address);
     context.detail(format!("version {which}"));
     json_gzip(&headers, gzip)
@@ -422,11 +418,11 @@ pub(crate) async fn text(
 pub(crate) async fn diff(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     StateVersionPath(one): StateVersionPath,
     OtherVersionPath(other): OtherVersionPath,
 ) -> Answer {
-    let difference = states::versions::compare(&app, &caller, &place, &one, &other).await?;
+    let difference = states::versions::compare(&app, &caller, &state, &one, &other).await?;
     json(&Difference {
         resources: difference.resources.map(Into::into),
         changed_properties: difference.paths.into_iter().map(Into::into).collect(),
@@ -440,27 +436,27 @@ pub(crate) async fn diff(
 pub(crate) async fn restore(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     StateVersionPath(which): StateVersionPath,
     context: RequestContext,
 ) -> Answer {
-    let written = states::writes::restore(&app, &caller, &place, &which).await?;
+    let written = states::writes::restore(&app, &caller, &state, &which).await?;
     context.state_named(&written.address);
     context.detail(format!("version {which} as {}", written.version));
     json(&Restored { version: written.version })
 }
 
 /// The refused writes that are stored.
-pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let rejected = states::versions::rejected(&app, &caller, &place).await?;
+pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
+    let rejected = states::versions::rejected(&app, &caller, &state).await?;
     json(&AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
 }
 
 /// The current outputs with their values.
-pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let found = states::versions::outputs(&app, &caller, &place).await?;
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
+    let found = states::versions::outputs(&app, &caller, &state).await?;
     let states::versions::Outputs { version, outputs, judged, .. } =
-        found.ok_or_else(|| StateError::NotFound(place.to_string()))?;
+        found.ok_or_else(|| StateError::NotFound(state.to_string()))?;
     let broken = |error: serde_json::Error| Error::Broken(format!("an output does not read back: {error}"));
     let parse = |outputs: Vec<(String, String)>| {
         outputs
@@ -475,9 +471,9 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
 }
 
 /// The schemas of a state's outputs.
-pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
+pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
     let states::schemas::Schemas { schemas, outputs, .. } =
-        states::schemas::get(&app, &caller, &place).await?;
+        states::schemas::get(&app, &caller, &state).await?;
     json(&Schemas::of(schemas, &outputs))
 }
 
@@ -485,7 +481,7 @@ pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(pl
 pub(crate) async fn set_schemas(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     JsonBody(edit): JsonBody<SchemasEdit>,
 ) -> Answer {
@@ -493,7 +489,7 @@ pub(crate) async fn set_schemas(
     let outputs =
         sent.map(|(name, schema)| (name, Some(schema).filter(|schema| !schema.is_null()))).collect();
     let edit = states::schemas::Edit { outputs, infer: edit.infer };
-    let edited = states::schemas::edit(&app, &caller, &place, &edit).await?;
+    let edited = states::schemas::edit(&app, &caller, &state, &edit).await?;
     context.state_named(&edited.address);
     json(&Schemas::of(edited.schemas, &edited.outputs))
 }
@@ -505,7 +501,7 @@ pub(crate) async fn all_outputs(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.check_org(&org)?;
+    caller.lists(&app, &org).await?;
     let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
     let (listed, next) = outputs::list(&app, &caller, &org, project.as_ref(), position(&query)?).await?;
     let named = |Named { name, is_secret }| NamedOutput { name, secret: is_secret };
@@ -551,8 +547,8 @@ pub(crate) async fn stack_outputs(
 pub(crate) async fn state_outputs(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
 ) -> Answer {
-    let StateRef::Name(address) = place else { return Err(StateError::NotFound(place.to_string()).into()) };
+    let StateRef::Name(address) = state else { return Err(StateError::NotFound(state.to_string()).into()) };
     with_values(outputs::of_state(&app, &caller, &address).await?).await
 }

@@ -25,7 +25,7 @@ use crate::domain::tfstate::LockInfo;
 use crate::services::caller::Caller;
 use crate::services::error::{InvalidInput, StateError};
 use crate::services::states::StateRef;
-use crate::services::states::locks::Unlocked;
+use crate::services::states::locks::short;
 use crate::services::states::writes::Proof;
 use crate::services::{Error, states};
 use crate::wire::tfstate::LockInfo as WireLockInfo;
@@ -39,11 +39,11 @@ const LOCK_ID: &str = "ID";
 pub(crate) async fn get(
     State(app): State<App>,
     caller: RunCaller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     headers: HeaderMap,
 ) -> Answer {
-    let caller = caller.holding(&app, &place, Proof::Token).await?;
-    match states::versions::current_gzip(&app, &caller, &place).await.map_err(hide)? {
+    let caller = caller.holding(&app, &state, Proof::Token).await?;
+    match states::versions::current_gzip(&app, &caller, &state).await.map_err(hide)? {
         Some(gzip) => json_gzip(&headers, gzip),
         None => no_content(),
     }
@@ -53,18 +53,18 @@ pub(crate) async fn get(
 pub(crate) async fn write(
     State(app): State<App>,
     caller: RunCaller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     Query(mut query): Parameters,
     (gateway, headers): (Gateway, HeaderMap),
     body: Body,
 ) -> Answer {
     let lock_id = query.remove(LOCK_ID).filter(|id| !id.is_empty());
-    let caller = caller.holding(&app, &place, Proof::Id(lock_id.as_deref())).await?;
+    let caller = caller.holding(&app, &state, Proof::Id(lock_id.as_deref())).await?;
     let bytes = body.text.len();
     let (claimed, sent) = (headers.get("Content-MD5").cloned(), body.as_sent().clone());
     let verify = move || claimed.map_or(Ok(()), |claimed| check_md5(&claimed, &sent));
-    let written = states::writes::write(&app, &caller, &place, lock_id.as_deref(), body.text, verify)
+    let written = states::writes::write(&app, &caller, &state, lock_id.as_deref(), body.text, verify)
         .await
         .map_err(hide)?;
     context.state_named(&written.address);
@@ -98,10 +98,10 @@ const UNLESS_ALLOWED: &str = ". The policy of a state allows it with deleteAllow
 pub(crate) async fn delete(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
 ) -> Answer {
-    let found = states::find(&app, &caller, &place).await.map_err(hide)?;
+    let found = states::find(&app, &caller, &state).await.map_err(hide)?;
     let Some(found) = found.filter(|found| found.head.value.policy.delete_allowed) else {
         return Ok(not_allowed_unless(&Method::DELETE, OF_STATES, UNLESS_ALLOWED));
     };
@@ -114,14 +114,14 @@ pub(crate) async fn delete(
 pub(crate) async fn lock(
     State(app): State<App>,
     caller: Caller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     (gateway, context): (Gateway, RequestContext),
     JsonBody(info): JsonBody<WireLockInfo>,
 ) -> Answer {
     let info = LockInfo::from(info);
     info.check().map_err(InvalidInput::from)?;
     let limits = gateway.states(app.settings.states);
-    let address = states::locks::lock(&app, &caller, &place, &info, &limits).await.map_err(hide)?;
+    let address = states::locks::lock(&app, &caller, &state, &info, &limits).await.map_err(hide)?;
     context.state_named(&address);
     context.detail(format!("lock {}", short(&info.id)));
     json(&WireLockInfo::from(info))
@@ -132,7 +132,7 @@ pub(crate) async fn lock(
 pub(crate) async fn unlock(
     State(app): State<App>,
     caller: RunCaller,
-    StatePath(place): StatePath,
+    StatePath(state): StatePath,
     context: RequestContext,
     Query(mut query): Parameters,
     body: Body,
@@ -143,38 +143,21 @@ pub(crate) async fn unlock(
     };
     let in_query = query.remove(LOCK_ID).filter(|id| !id.is_empty());
     let lock_id = info.as_ref().map(|info| info.id.as_str()).or(in_query.as_deref());
-    let caller = caller.holding(&app, &place, Proof::Id(lock_id)).await?;
+    let caller = caller.holding(&app, &state, Proof::Id(lock_id)).await?;
     if let Some(info) = &info {
         info.check().map_err(InvalidInput::from)?;
     }
-    let (address, unlocked) = states::locks::unlock(&app, &caller, &place, lock_id).await.map_err(hide)?;
+    let (address, unlocked) = states::locks::unlock(&app, &caller, &state, lock_id).await.map_err(hide)?;
     if let Some(address) = &address {
         context.state_named(address);
     }
-    context.detail(describe_unlocked(&unlocked, &caller));
+    context.detail(unlocked.describe(&caller));
     Ok(StatusCode::OK.into_response())
 }
 
-/// How a state was unlocked, for the audit log.
-pub(super) fn describe_unlocked(unlocked: &Unlocked, caller: &Caller) -> String {
-    match unlocked {
-        Unlocked::Already => "it was not held".to_owned(),
-        Unlocked::ByItsId(holder) if caller.is_user(&holder.by.login, holder.user_made) => {
-            format!("lock {}", short(&holder.info.id))
-        }
-        Unlocked::ByItsId(holder) => format!("lock {} of {}", short(&holder.info.id), holder.by.login),
-        Unlocked::Forced(holder) => format!("forced: lock {} of {}", short(&holder.info.id), holder.by.login),
-    }
-}
-
-/// A lock's ID, shortened for a log: clients may send any text.
-fn short(id: &str) -> String {
-    id.chars().filter(char::is_ascii_graphic).take(40).collect()
-}
-
 /// A state with the current outputs only, for `terraform_remote_state` with the role `outputs`.
-pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(place): StatePath) -> Answer {
-    let outputs = states::versions::outputs(&app, &caller, &place).await.map_err(hide)?;
+pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
+    let outputs = states::versions::outputs(&app, &caller, &state).await.map_err(hide)?;
     match outputs {
         Some(states::versions::Outputs { document: Some(document), .. }) => {
             Ok(json_text(Bytes::from(document)))
@@ -188,7 +171,7 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(pl
 /// takes for an empty state.
 fn hide(error: Error) -> Failure {
     match error {
-        Error::State(StateError::NotFound(place)) => StateError::Forbidden(place).into(),
+        Error::State(StateError::NotFound(state)) => StateError::Forbidden(state).into(),
         other => other,
     }
     .into()

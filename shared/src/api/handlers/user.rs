@@ -9,7 +9,7 @@ use crate::domain::names::Login;
 use crate::domain::role::Role;
 use crate::services::caller::Caller;
 use crate::services::identity::bootstrap;
-use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, User};
+use crate::wire::pulumi::{DefaultOrganization, Member, Members, NamedRole, Organization, TokenInfo, User};
 
 /// The current user, for `pulumi login`, which makes only this call.
 pub(crate) async fn user(caller: Caller) -> Answer {
@@ -19,6 +19,12 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         name: org.to_string(),
         avatar_url: String::new(),
     };
+    let of = &caller.token.of;
+    let token_info = (!of.is_user()).then(|| TokenInfo {
+        name: caller.token.name.to_string(),
+        organization: login.clone(),
+        team: of.team().map(ToString::to_string),
+    });
     json(&User {
         id: login.clone(),
         github_login: login.clone(),
@@ -30,6 +36,7 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         has_mfa: false,
         is_org_managed: false,
         is_managed_by_multi_org: false,
+        token_info,
     })
 }
 
@@ -42,12 +49,16 @@ pub(crate) async fn default_organization(caller: Caller) -> Answer {
 /// The members of an organization.
 pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let members = bootstrap::members(&app, &caller, &org).await?;
-    let member = |(login, role): (Login, Role)| Member {
-        role: role.max(Role::Member),
+    json(&Members { members: members.into_iter().map(shown_member).collect() })
+}
+
+/// A member, as Pulumi Cloud shows one.
+pub(super) fn shown_member((login, role): (Login, Role)) -> Member {
+    Member {
+        role: if role == Role::Admin { role } else { Role::Member },
         user: user_named(&login),
         known_to_pulumi: true,
         virtual_admin: false,
         fga_role: NamedRole { id: role, name: role },
-    };
-    json(&Members { members: members.into_iter().map(member).collect() })
+    }
 }

@@ -109,11 +109,11 @@ pub fn readdress<'a>(
 fn within<'a>(
     reader: &mut Reader<'a>,
     name: &str,
-    look: &mut dyn FnMut(&mut Reader<'a>) -> json::Result<()>,
+    read: &mut dyn FnMut(&mut Reader<'a>) -> json::Result<()>,
 ) -> json::Result<()> {
     reader
         .optional(|reader| {
-            reader.object(|reader, key| if key.name == name { look(reader) } else { reader.raw().map(drop) })
+            reader.object(|reader, key| if key.name == name { read(reader) } else { reader.raw().map(drop) })
         })
         .map(drop)
 }

@@ -627,12 +627,12 @@ pub(super) fn inline(accessors: &[Accessor]) -> Option<String> {
 
 impl Expr {
     /// Visits this expression and all within it.
-    fn visit(&self, look: &mut impl FnMut(&Self)) {
-        look(self);
+    fn visit(&self, each: &mut impl FnMut(&Self)) {
+        each(self);
         match &self.kind {
-            ExprKind::Array(items) => items.iter().for_each(|item| item.visit(look)),
-            ExprKind::Object(members) => members.iter().for_each(|(_, value)| value.visit(look)),
-            ExprKind::Call(call) => call.function.arguments().into_iter().for_each(|it| it.visit(look)),
+            ExprKind::Array(items) => items.iter().for_each(|item| item.visit(each)),
+            ExprKind::Object(members) => members.iter().for_each(|(_, value)| value.visit(each)),
+            ExprKind::Call(call) => call.function.arguments().into_iter().for_each(|it| it.visit(each)),
             ExprKind::Missing
             | ExprKind::Null
             | ExprKind::Bool(_)

@@ -203,10 +203,10 @@ impl<'s, 'a> Evaluator<'s, 'a> {
     }
 
     pub(super) fn wrong(&mut self, span: Span, what: impl Into<String>) {
-        self.tell(Diagnostic::error(&self.source.name, span, what));
+        self.report(Diagnostic::error(&self.source.name, span, what));
     }
 
-    pub(super) fn tell(&mut self, diagnostic: Diagnostic) {
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         if self.session.diagnostics.len() < DIAGNOSTICS_MAX {
             self.session.diagnostics.push(diagnostic);
         }
@@ -297,7 +297,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
             return None;
         }
         for diagnostic in &source.diagnostics {
-            self.tell(diagnostic.clone());
+            self.report(diagnostic.clone());
         }
         if has_errors(&source.diagnostics) {
             return None;
@@ -384,7 +384,7 @@ impl<'s, 'a> Evaluator<'s, 'a> {
         let syntax = node.syntax;
         let value = if let Some(base) = base.as_ref().filter(|base| base.is_final) {
             let words = "this value has no effect, because the imported one is final";
-            self.tell(Diagnostic::warning(&self.source.name, span, words));
+            self.report(Diagnostic::warning(&self.source.name, span, words));
             Rc::clone(base)
         } else if self.enter(span) {
             let mut value = self.compute(id, syntax);

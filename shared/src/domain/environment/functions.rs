@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::definition::{Call, Expr, Function};
 use super::evaluate::{Evaluator, ProviderCall, ProviderOutputs};
 use super::value::{Kind, Text, Value, read_json};
-use super::{Diagnostic, Range, Severity, yaml};
+use super::{Diagnostic, Range, Severity, emitter, yaml};
 use crate::domain::json_schema::{Checked, Schema};
 
 /// Pieces of a split text, or elements of a concatenated list, at most.
@@ -87,7 +87,7 @@ impl<'a> Evaluator<'_, 'a> {
             return match (value.has_unknown(), &call.function) {
                 (true, _) => Ok(None),
                 (false, Function::ToJson(_)) => string(value.json().as_bytes()),
-                (false, _) => string(value.yaml()?.as_bytes()),
+                (false, _) => string(emitter::yaml(value)?.as_bytes()),
             };
         }
         let Some(text) = self.text(value) else { return Ok(None) };
@@ -175,7 +175,7 @@ impl<'a> Evaluator<'_, 'a> {
             Kind::String(text) => Some(Rc::clone(text)),
             other => {
                 let what = format!("expected string, got {}", other.name());
-                self.tell(Diagnostic {
+                self.report(Diagnostic {
                     range: (*value.from).clone(),
                     summary: what,
                     severity: Severity::Error,
@@ -192,7 +192,7 @@ impl<'a> Evaluator<'_, 'a> {
             _ if value.is_unknown => Rc::default(),
             other => {
                 let what = format!("expected array, got {}", other.name());
-                self.tell(Diagnostic {
+                self.report(Diagnostic {
                     range: (*value.from).clone(),
                     summary: what,
                     severity: Severity::Error,

@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use super::Range;
 use super::access::Step;
-use super::emitter;
 
 /// A value. It is immutable. The value that it overrides is its base.
 #[derive(Debug)]
@@ -396,14 +395,6 @@ impl Value {
                 }
             }),
         }
-    }
-
-    /// The value as plain YAML text, in the format of yaml.v3.
-    ///
-    /// # Errors
-    /// If the text is too long.
-    pub fn yaml(&self) -> Result<String, String> {
-        emitter::yaml(self)
     }
 }
 

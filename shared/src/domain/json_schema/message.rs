@@ -8,7 +8,7 @@ use std::fmt::{Display, Write as _};
 use boon::{ErrorKind, InstanceToken, ValidationError};
 use serde_json::{Number, Value};
 
-use super::read::target;
+use super::reference::target;
 
 /// The longest message and the longest path, in characters.
 const MESSAGE_CHARS_MAX: usize = 200;

@@ -8,6 +8,7 @@
 
 mod message;
 mod read;
+mod reference;
 mod steps;
 
 #[cfg(test)]

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use regex_lite::RegexBuilder;
 use serde_json::{Map, Value};
 
 use super::InvalidSchema;
 use super::message::shortened;
+use super::reference::{self, target};
 
 /// The longest schema, in bytes of its JSON text.
 pub const SCHEMA_BYTES_MAX: usize = 32 << 10;
@@ -258,8 +258,7 @@ impl Reader {
             Takes::Reference => {
                 let target = value.as_str().ok_or_else(|| invalid(at, "this must be a string"))?;
                 self.references.push((at.to_owned(), target.to_owned()));
-                // The library expects a URL reference.
-                return Ok(format!("#{}", utf8_percent_encode(target.trim_start_matches('#'), URL)).into());
+                return Ok(reference::url(target).into());
             }
             Takes::Types if !is_type(value) && !is_list(value, is_type) => {
                 "a type must be null, boolean, number, integer, string, array or object, or a list of these"
@@ -330,16 +329,6 @@ fn within(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
             _ => Vec::new(),
         }
     })
-}
-
-/// The characters that a reference in a URL keeps unencoded.
-const URL: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'$');
-
-/// The target of a URL reference in a schema.
-pub(super) fn target<'a>(root: &'a Value, url: &str) -> Option<&'a Value> {
-    let (_, pointer) = url.split_once('#')?;
-    root.pointer(&percent_decode_str(pointer).decode_utf8().ok()?)
 }
 
 /// Counts the schemas after replacing each reference with its target. A reference back to a schema around it

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::read::target;
+use super::reference::target;
 
 /// The steps of all checks of one write or evaluation, at most: a second in the worst case, with patterns on
 /// long texts. The library stores some 200 bytes for each failed step.

@@ -19,10 +19,6 @@ impl From<Malformed> for InvalidState {
     }
 }
 
-/// An output, without its value.
-/// Whether the configuration marks it as sensitive.
-/// The mark of its value. `None` outside of versions, and in versions written before marks were stored.
-/// Whether it matches its schema; `None` if its state has no schemas.
 /// What the server reads of a state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
-use super::outputs::Output;
+use super::outputs::Mark;
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{DEFAULT_STATE, InputName, OutputName, StateAddress};
 use crate::ports::Timestamp;
@@ -56,37 +56,6 @@ pub fn default_input(producer: &StateAddress, output: &OutputName) -> Option<Inp
     InputName::parse(&format!("{}{name}", if is_digit { "_" } else { "" })).ok()
 }
 
-/// Identifies the value of an output without revealing it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
-    /// A keyed digest of the value. Equal for equal values of one state; says nothing without the key.
-    pub digest: String,
-    /// Since when the output has this value.
-    pub since: Timestamp,
-    /// The version that set this value.
-    pub version: u64,
-}
-
-/// The outputs of a new version with their marks. An output whose value did not change keeps its mark. `digests` are those
-/// of the new values, in the order of `outputs`.
-pub fn marked(
-    outputs: &[Output],
-    digests: impl IntoIterator<Item = String>,
-    before: &[Output],
-    version: u64,
-    at: Timestamp,
-) -> Vec<Output> {
-    // Clients sort outputs by name, but that is not guaranteed.
-    let known: std::collections::HashMap<&str, &Mark> =
-        before.iter().filter_map(|output| Some((output.name.as_str(), output.mark.as_ref()?))).collect();
-    let mark = |(output, digest): (&Output, String)| {
-        let kept = known.get(output.name.as_str()).filter(|mark| mark.digest == digest);
-        let mark = kept.map_or(Mark { digest, since: at, version }, |mark| (*mark).clone());
-        Output { mark: Some(mark), ..output.clone() }
-    };
-    outputs.iter().zip(digests).map(mark).collect()
-}
-
 /// A run that wrote a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
@@ -98,7 +67,7 @@ pub struct Run {
 
 /// An output in one version of its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sight<'a> {
+pub struct OutputAt<'a> {
     pub version: u64,
     /// When the version was written.
     pub at: Timestamp,
@@ -106,9 +75,9 @@ pub struct Sight<'a> {
     pub mark: Option<&'a Mark>,
 }
 
-/// What an older version of an output tells about a run.
+/// Whether a run has read the current value of an output, as far as one version shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum RunMatch {
     /// The run must have read the current value.
     Same,
     /// The run may have read another value.
@@ -119,21 +88,21 @@ pub enum Look {
 
 /// Decides whether a run has read the value with digest `now`, or may have read another. Starts with the newest version and
 /// asks for older ones: one for each value that the output has had since the run.
-pub fn look(run: Run, now: Option<&str>, sight: Sight<'_>) -> Look {
-    let (since, version) = sight.mark.map_or((sight.at, sight.version), |mark| (mark.since, mark.version));
+pub fn match_run(run: Run, now: Option<&str>, output: OutputAt<'_>) -> RunMatch {
+    let (since, version) = output.mark.map_or((output.at, output.version), |mark| (mark.since, mark.version));
     // Known or not: the run saw the value that is older than itself.
     if since <= run.wrote {
-        let is_same = now.is_some() && sight.mark.map(|mark| mark.digest.as_str()) == now;
+        let is_same = now.is_some() && output.mark.map(|mark| mark.digest.as_str()) == now;
         let is_unseen_and_older = now.is_none() && since <= run.began;
         if !is_same && !is_unseen_and_older {
-            return Look::Changed;
+            return RunMatch::Changed;
         }
         if since <= run.began {
-            return Look::Same;
+            return RunMatch::Same;
         }
     }
     // There was no value before the first version.
-    if version <= 1 || now.is_none() { Look::Changed } else { Look::Before(version - 1) }
+    if version <= 1 || now.is_none() { RunMatch::Changed } else { RunMatch::Before(version - 1) }
 }
 
 /// The status of an edge.
@@ -247,6 +216,7 @@ impl StateStatus {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::outputs::{Output, marked};
     use super::*;
 
     fn address(project: &str, state: Option<&str>) -> StateAddress {
@@ -325,18 +295,18 @@ mod tests {
         versions
     }
 
-    /// The result of [`look`], and the number of versions that it checked.
+    /// The result of [`match_run`], and the number of versions that it checked.
     fn walk(values: &[(Option<u8>, i64)], run: Run) -> (bool, usize) {
         let versions = history(values);
         let mut at = versions.len();
         let now = versions[at - 1].first().and_then(|output| output.mark.clone()).map(|mark| mark.digest);
-        for looks in 1.. {
+        for reads in 1.. {
             let mark = versions[at - 1].first().and_then(|output| output.mark.as_ref());
-            let sight = Sight { version: at as u64, at: Timestamp(values[at - 1].1), mark };
-            match look(run, now.as_deref(), sight) {
-                Look::Same => return (false, looks),
-                Look::Changed => return (true, looks),
-                Look::Before(version) => at = usize::try_from(version).unwrap(),
+            let output_at = OutputAt { version: at as u64, at: Timestamp(values[at - 1].1), mark };
+            match match_run(run, now.as_deref(), output_at) {
+                RunMatch::Same => return (false, reads),
+                RunMatch::Changed => return (true, reads),
+                RunMatch::Before(version) => at = usize::try_from(version).unwrap(),
             }
         }
         unreachable!()
@@ -376,10 +346,10 @@ mod tests {
 
     #[test]
     fn an_unreadable_output_counts_as_changed_by_each_write() {
-        let sight = |at| Sight { version: 7, at: Timestamp(at), mark: None };
-        assert_eq!(look(run(20, 25), None, sight(20)), Look::Same);
+        let output_at = |at| OutputAt { version: 7, at: Timestamp(at), mark: None };
+        assert_eq!(match_run(run(20, 25), None, output_at(20)), RunMatch::Same);
         for at in [21, 25, 30] {
-            assert_eq!(look(run(20, 25), None, sight(at)), Look::Changed);
+            assert_eq!(match_run(run(20, 25), None, output_at(at)), RunMatch::Changed);
         }
     }
 

@@ -104,7 +104,8 @@ pub enum Refused {
     /// The state is strict, and the serial is lower or the lineage differs.
     Strict,
     /// The state was deleted and can be undeleted.
-    Removed,
+    #[serde(rename = "removed")]
+    Deleted,
 }
 
 impl std::fmt::Display for Refused {
@@ -114,7 +115,7 @@ impl std::fmt::Display for Refused {
             Self::Displaced => "this run lost its lock, which was broken or given to another run: run the client again",
             Self::Stale => "this write came without a lock, and another one was first: run the client again",
             Self::LockRequired => "this state takes writes under its lock only: run the client with locking on",
-            Self::Removed => "the state was deleted: undelete it first",
+            Self::Deleted => "the state was deleted: undelete it first",
             Self::Strict => "this state is strict, so its serial must rise and its lineage must stay: pull it, and change that",
         })
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::labels::{LABEL_BYTES_MAX, LABEL_KEY_BYTES_MAX, LABELS_MAX, LabelKey, LabelValue, Labels};
+use crate::domain::plural::count;
 
 /// The longest policy, in bytes of its JSON.
 pub(super) const POLICY_BYTES_MAX: usize = 64 << 10;
@@ -161,7 +162,10 @@ impl LabelPolicy {
         (bytes > bytes_max).then(|| Violation {
             rule: Rule::MaxValueLength,
             key: Some(key.clone()),
-            words: format!("the value of {key} has {bytes} bytes, and at most {bytes_max} are allowed"),
+            words: format!(
+                "the value of {key} has {}, and at most {bytes_max} are allowed",
+                count(bytes, "byte")
+            ),
         })
     }
 
@@ -178,8 +182,11 @@ impl LabelPolicy {
     pub fn violations(&self, labels: &Labels) -> Vec<Violation> {
         let mut found = Vec::new();
         if labels.len() > self.max_keys {
-            let words =
-                format!("there are {} labels, and at most {} are allowed", labels.len(), self.max_keys);
+            let words = format!(
+                "the state has {}, and at most {} are allowed",
+                count(labels.len(), "label"),
+                self.max_keys
+            );
             found.push(Violation { rule: Rule::MaxKeys, key: None, words });
         }
         for key in self.required_keys.iter().filter(|key| !labels.contains_key(*key)) {

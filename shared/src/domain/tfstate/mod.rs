@@ -18,7 +18,7 @@ mod resources;
 
 pub use document::{Document, InvalidState, outputs_document, outputs_of, with_serial};
 pub use edges::{
-    EdgeStatus, Ends, Look, Mark, Run, Sight, StateStatus, Supply, default_input, edge_status, look, marked,
+    EdgeStatus, Ends, OutputAt, Run, RunMatch, StateStatus, Supply, default_input, edge_status, match_run,
 };
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use graph::{Direction, Graph, Layers};
@@ -33,5 +33,5 @@ pub use labels::{
     merged, read_changes,
 };
 pub use lock::{InvalidLock, LockInfo};
-pub use outputs::{Output, Standing, Validity, judge_outputs};
+pub use outputs::{Mark, Output, Standing, Validity, judge_outputs, marked};
 pub use resources::{InstanceChanges, Listed, instance_changes, resources_of};

@@ -1,13 +1,14 @@
-//! The outputs of a state, and whether they match their schemas.
+//! The outputs of a state: the marks of their values, and whether they match their schemas.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::edges::Mark;
 use crate::domain::json_schema::{Checked, Schema, Steps, shortened};
+use crate::ports::Timestamp;
 
+/// An output of a state, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     pub name: String,
@@ -21,6 +22,37 @@ pub struct Output {
     /// Whether it matches its schema; `None` if its state has no schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validity: Option<Validity>,
+}
+
+/// Identifies the value of an output without revealing it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// A keyed digest of the value. Equal for equal values of one state; says nothing without the key.
+    pub digest: String,
+    /// Since when the output has this value.
+    pub since: Timestamp,
+    /// The version that set this value.
+    pub version: u64,
+}
+
+/// The outputs of a new version with their marks. An output whose value did not change keeps its mark. `digests` are those
+/// of the new values, in the order of `outputs`.
+pub fn marked(
+    outputs: &[Output],
+    digests: impl IntoIterator<Item = String>,
+    before: &[Output],
+    version: u64,
+    at: Timestamp,
+) -> Vec<Output> {
+    // Clients sort outputs by name, but that is not guaranteed.
+    let known: HashMap<&str, &Mark> =
+        before.iter().filter_map(|output| Some((output.name.as_str(), output.mark.as_ref()?))).collect();
+    let mark = |(output, digest): (&Output, String)| {
+        let kept = known.get(output.name.as_str()).filter(|mark| mark.digest == digest);
+        let mark = kept.map_or(Mark { digest, since: at, version }, |mark| (*mark).clone());
+        Output { mark: Some(mark), ..output.clone() }
+    };
+    outputs.iter().zip(digests).map(mark).collect()
 }
 
 /// Whether an output matches its schema.
@@ -124,11 +156,11 @@ mod tests {
             (json!({ "type": "string" }), json!({ "type": "number" }), json!({ "typ": 1 }));
         let schemas = [("fits", &fits), ("secret", &number), ("broken", &broken), ("long", &fits)];
         judge_outputs(&mut outputs, &texts, &schemas.map(|(name, schema)| (name.to_owned(), schema)).into());
-        let told: Vec<_> = outputs.iter().map(|it| it.validity.as_ref().unwrap()).collect();
+        let verdicts: Vec<_> = outputs.iter().map(|it| it.validity.as_ref().unwrap()).collect();
         use Standing::{Error, Invalid, NotValidated, Valid};
-        let standings: Vec<_> = told.iter().map(|it| it.status).collect();
+        let standings: Vec<_> = verdicts.iter().map(|it| it.status).collect();
         assert_eq!(standings, [Valid, Invalid, NotValidated, Error, NotValidated]);
-        assert_eq!(told[1].path.as_deref(), Some("$"));
-        assert!(!format!("{told:?}").contains("hunter2"));
+        assert_eq!(verdicts[1].path.as_deref(), Some("$"));
+        assert!(!format!("{verdicts:?}").contains("hunter2"));
     }
 }

@@ -15,6 +15,7 @@ fn update(status: Status) -> Update {
         requester: Requester {
             login: Login::parse("alice").unwrap(),
             token: TokenName::parse("laptop").unwrap(),
+            of: Principal::User,
         },
         user_made: None,
         created: CREATED,

@@ -66,10 +66,10 @@ async fn remove(whole: &Whole, key: &ItemKey) {
 }
 
 /// All items with this prefix. Fails if one is found twice.
-async fn look(whole: &Whole, prefix: &str) -> BTreeMap<ItemKey, Item> {
+async fn all_items(whole: &Whole, prefix: &str) -> BTreeMap<ItemKey, Item> {
     let (mut all, mut from) = (BTreeMap::new(), None);
     loop {
-        let part = whole.inventory.items(prefix, from.as_ref()).await.expect("a look succeeds");
+        let part = whole.inventory.items(prefix, from.as_ref()).await.expect("a read succeeds");
         for item in part.found {
             let again = all.insert(item.key.clone(), item);
             assert_eq!(again, None, "it was found twice");
@@ -89,7 +89,7 @@ fn by_key(items: Vec<Item>) -> BTreeMap<ItemKey, Item> {
 async fn listed(whole: &Whole, class: &str) -> Vec<BlobKey> {
     let (mut all, mut from) = (Vec::new(), None);
     loop {
-        let part = whole.inventory.blobs(from.as_ref()).await.expect("a look succeeds");
+        let part = whole.inventory.blobs(from.as_ref()).await.expect("a read succeeds");
         all.extend(part.found);
         from = part.next;
         if from.is_none() {
@@ -113,7 +113,7 @@ pub async fn items_are_found_as_they_were_put(whole: Whole) {
     full.expires = Some(Timestamp(7_258_118_400_000_000_001));
     let items = vec![full, item("AS-PUT#2", "b", Bytes::new())];
     put(&whole, &items).await;
-    assert_eq!(look(&whole, "AS-PUT#").await, by_key(items));
+    assert_eq!(all_items(&whole, "AS-PUT#").await, by_key(items));
 }
 
 /// The prefix is compared with the partition by bytes and has no special characters.
@@ -123,17 +123,17 @@ pub async fn only_partitions_with_the_prefix_are_found(whole: Whole) {
     put(&whole, &items).await;
     for prefix in near {
         let expected = items.iter().filter(|item| item.key.partition.starts_with(prefix)).cloned().collect();
-        assert_eq!(look(&whole, prefix).await, by_key(expected), "{prefix:?}");
+        assert_eq!(all_items(&whole, prefix).await, by_key(expected), "{prefix:?}");
     }
-    assert_eq!(look(&whole, "PREFIX#2").await, BTreeMap::new());
+    assert_eq!(all_items(&whole, "PREFIX#2").await, BTreeMap::new());
 }
 
 /// The empty prefix matches all partitions.
 pub async fn every_partition_is_found_without_a_prefix(whole: Whole) {
-    let before = look(&whole, "").await;
+    let before = all_items(&whole, "").await;
     let items: Vec<Item> = (0..30).map(|n| item(&format!("ALL#{n}"), "s", format!("{n}"))).collect();
     put(&whole, &items).await;
-    let mut found = look(&whole, "").await;
+    let mut found = all_items(&whole, "").await;
     found.retain(|key, _| !before.contains_key(key));
     assert_eq!(found, by_key(items));
 }
@@ -144,7 +144,7 @@ pub async fn thousands_of_items_are_found_once_each(whole: Whole) {
     let together = (0..700).map(|n| item("MANY#all", &format!("{n:05}"), "x"));
     let items: Vec<Item> = one_each.chain(together).collect();
     put(&whole, &items).await;
-    assert_eq!(look(&whole, "MANY#").await, by_key(items));
+    assert_eq!(all_items(&whole, "MANY#").await, by_key(items));
 }
 
 /// DynamoDB ends a part at 1 MB, within a partition or between two.
@@ -154,7 +154,7 @@ pub async fn items_of_many_megabytes_are_found_once_each(whole: Whole) {
     put(&whole, &items).await;
     // These items are read but do not match the prefix.
     put(&whole, &(0..20).map(|n| item("OTHER", &format!("{n}"), vec![n; 300_000])).collect::<Vec<_>>()).await;
-    assert_eq!(look(&whole, "LARGE#").await, by_key(items));
+    assert_eq!(all_items(&whole, "LARGE#").await, by_key(items));
 }
 
 /// Keys with any characters survive in a cursor.
@@ -165,7 +165,7 @@ pub async fn oddly_named_items_are_found_once_each(whole: Whole) {
         .flat_map(|partition| odd.iter().map(move |sort| item(&format!("ODD#{partition}"), sort, "x")))
         .collect();
     put(&whole, &items).await;
-    assert_eq!(look(&whole, "ODD#").await, by_key(items));
+    assert_eq!(all_items(&whole, "ODD#").await, by_key(items));
 }
 
 /// A removal is visible at once.
@@ -174,7 +174,7 @@ pub async fn deleted_things_are_not_found(whole: Whole) {
     put(&whole, &items).await;
     remove(&whole, &items[3].key).await;
     let left = items.iter().filter(|item| item.key != items[3].key).cloned().collect();
-    assert_eq!(look(&whole, "GONE#").await, by_key(left));
+    assert_eq!(all_items(&whole, "GONE#").await, by_key(left));
 }
 
 /// Reads are strongly consistent.
@@ -183,7 +183,7 @@ pub async fn a_change_is_found_by_the_next_look(whole: Whole) {
         let mut changed = item("CHANGED#", "s", format!("{n}"));
         changed.revision = Revision(n);
         put(&whole, std::slice::from_ref(&changed)).await;
-        assert_eq!(look(&whole, "CHANGED#").await, by_key(vec![changed]));
+        assert_eq!(all_items(&whole, "CHANGED#").await, by_key(vec![changed]));
     }
 }
 
@@ -195,7 +195,7 @@ pub async fn a_listing_continues_after_its_last_item_is_deleted(whole: Whole) {
     let mut found = BTreeMap::new();
     let mut from = None;
     loop {
-        let part = whole.inventory.items("MOVING#", from.as_ref()).await.expect("a look succeeds");
+        let part = whole.inventory.items("MOVING#", from.as_ref()).await.expect("a read succeeds");
         if let Some(last) = part.found.last() {
             remove(&whole, &last.key).await;
         }

@@ -98,7 +98,7 @@ pub async fn check<T: Send + 'static>(
     with_secrets: bool,
     make: fn(&Evaluation<'_>) -> T,
 ) -> Result<T, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     check_length(text)?;
     let wanted = Wanted { secrets: with_secrets, is_opened: false, path: None };
     let from = Imports::Current { overrides: &BTreeMap::new() };
@@ -130,7 +130,7 @@ pub(super) async fn run<T: Send + 'static>(
 ) -> Result<Evaluated<T>, Error> {
     let Root { name, text, owner } = root;
     let (definition, diagnostics) = imports::read(&name, text).await?;
-    let (others, revisions) = imports::load(ctx, org, &definition, from, wanted.secrets).await?;
+    let (others, revisions) = imports::load(ctx, caller, org, &definition, from, wanted.secrets).await?;
     let secrets = match (wanted.secrets, owner) {
         (true, Some(owner)) => imports::secrets_of(ctx, owner, &definition).await?,
         // A text that is only checked may belong to an environment that is not known here, so its secrets are not

@@ -14,7 +14,9 @@ use crate::domain::environment::definition::{self, Definition};
 use crate::domain::environment::evaluate::Source;
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::OrgName;
+use crate::domain::role::Right;
 use crate::layout::{EnvironmentRevision, OpenedRevision, Record};
+use crate::services::caller::Caller;
 use crate::services::error::EnvironmentError;
 use crate::services::keys::data_keys;
 use crate::services::work::in_background;
@@ -87,6 +89,7 @@ pub(super) async fn secrets_of(
 /// Reads everything that an environment imports, directly or not.
 pub(super) async fn load(
     ctx: &Context,
+    caller: &Caller,
     org: &OrgName,
     root: &Definition,
     from: Imports<'_>,
@@ -99,7 +102,7 @@ pub(super) async fn load(
             return Err(EnvironmentError::TooManyImports { max: IMPORTS_MAX }.into());
         }
         let load = |name: String| async move {
-            let one = load_one(ctx, org, &name, from, with_secrets).await?;
+            let one = load_one(ctx, caller, org, &name, from, with_secrets).await?;
             Ok::<_, Error>((name, one))
         };
         let mut reads = futures::stream::iter(next.into_iter().map(load)).buffered(READ_AT_ONCE);
@@ -123,6 +126,7 @@ pub(super) async fn load(
 /// Reads one import by its name in another environment, or returns the reason why it cannot be read.
 async fn load_one(
     ctx: &Context,
+    caller: &Caller,
     org: &OrgName,
     name: &str,
     from: Imports<'_>,
@@ -135,9 +139,9 @@ async fn load_one(
         },
         Imports::Current { overrides } => {
             let name = overrides.get(name).map_or(name, String::as_str);
-            match find(ctx, org, name).await {
+            match find(ctx, caller, org, name).await {
                 Ok(found) => found,
-                Err(error @ (Error::Invalid(_) | Error::Environment(_))) => {
+                Err(error @ (Error::Invalid(_) | Error::Environment(_) | Error::Access(_))) => {
                     return Ok(Err(error.to_string()));
                 }
                 Err(error) => return Err(error),
@@ -153,10 +157,21 @@ async fn load_one(
 }
 
 /// Finds the revision and its text by a name within an organization: `project/environment`, or `environment` in the
-/// default project, each with or without `@` and a number or a tag.
-async fn find(ctx: &Context, org: &OrgName, name: &str) -> Result<(OpenedRevision, String), Error> {
+/// default project, each with or without `@` and a number or a tag. Who opens an environment needs the right to open each
+/// of its imports too.
+async fn find(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    name: &str,
+) -> Result<(OpenedRevision, String), Error> {
     let (address, which) = parse(org, name)?;
     let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
+    let standing = caller.on_environment(ctx, &address).await?;
+    if !standing.has(Right::See) {
+        return Err(missing());
+    }
+    standing.check(Right::Plan, "an import")?;
     let head = head_of(ctx, &address).await?.ok_or_else(missing)?.value;
     let (revision, text) = lookup::text(ctx, &address, &head, &which).await?;
     let version = name.split_once('@').map(|(_, version)| format!("@{version}"));

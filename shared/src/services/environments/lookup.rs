@@ -31,7 +31,7 @@ pub async fn locate(
     address: &EnvironmentAddress,
 ) -> Result<Stored<EnvironmentHead>, Error> {
     let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
-    caller.check(&address.org, missing)?;
+    caller.admit(caller.on_environment(ctx, address).await, missing)?;
     head_of(ctx, address).await?.ok_or_else(missing)
 }
 

@@ -5,10 +5,10 @@
 //! stored.
 
 pub mod evaluation;
-pub(crate) mod imports;
+pub(super) mod imports;
 pub mod lookup;
 mod providers;
-pub(crate) mod retention;
+pub(super) mod retention;
 pub mod revisions;
 pub mod session;
 pub mod tags;
@@ -25,16 +25,18 @@ use super::caller::Caller;
 use super::keys::data_keys;
 use super::store::deletion::{deletion, deletions};
 use super::store::due::due_write;
+use super::store::page;
 use super::work::in_background;
 use super::{Error, store};
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::environment::sealed::{self, Replacement, Secret};
 use crate::domain::environment::{Diagnostic, comments, has_errors};
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::layout::{self, DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
-use crate::ports::{Expect, Order, Timestamp, Write};
+use crate::ports::{Expect, Timestamp, Write};
 use crate::services::error::EnvironmentError;
 use crate::services::store::retry::Attempts;
 
@@ -51,7 +53,7 @@ pub async fn create(
     address: &EnvironmentAddress,
     text: &str,
 ) -> Result<(), Error> {
-    caller.check_org(&address.org)?;
+    caller.on_environment(ctx, address).await?.check(caller.needs(), "this")?;
     let writes = prepare(ctx, caller, address, text).await?;
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(()),
@@ -352,21 +354,19 @@ pub async fn list_deleted(
     org: &OrgName,
     after: Option<String>,
 ) -> Result<(Vec<Deleted>, Option<String>), Error> {
-    caller.check_org(org)?;
-    let removed = DeletedEnvironment::of_org(org);
-    let prefix = removed.sort.clone();
-    let after = after.map(|after| format!("{prefix}{after}"));
-    let query = removed.query(after, Order::Ascending, LIST_PAGE);
-    let page = store::query(ctx, &query).await?;
-    let mut removed = Vec::with_capacity(page.items.len());
-    for item in &page.items {
+    let sight = caller.lists(ctx, org).await?;
+    let (items, next) =
+        page::read_without_prefix(ctx, DeletedEnvironment::of_org(org), after, LIST_PAGE).await?;
+    let mut deleted = Vec::with_capacity(items.len());
+    for item in &items {
         let (project, name) = DeletedEnvironment::name_in(&item.key)?;
         let DeletedEnvironment { at, head, .. } = DeletedEnvironment::decode(&item.value)?;
         let address = EnvironmentAddress { org: org.clone(), project, name };
-        removed.push(Deleted { listed: Listed { address, head }, at });
+        if sight.shows(&Unit::environment(&address, Tags::None)) {
+            deleted.push(Deleted { listed: Listed { address, head }, at });
+        }
     }
-    let last = page.items.last().and_then(|item| item.key.sort.strip_prefix(&prefix).map(str::to_owned));
-    Ok((removed, last.filter(|_| page.more)))
+    Ok((deleted, next))
 }
 
 /// Undeletes an environment of this name: the one that was deleted at `deleted_at`, which is the time in [`Deleted`]
@@ -381,7 +381,7 @@ pub async fn undelete(
     deleted_at: Option<&str>,
 ) -> Result<(), Error> {
     let missing = || EnvironmentError::NoneDeleted(address.clone()).into();
-    caller.check(&address.org, missing)?;
+    caller.admit(caller.on_environment(ctx, address).await, missing)?;
     let mut attempts = Attempts::at("the environment");
     loop {
         attempts.begin()?;
@@ -430,20 +430,18 @@ pub async fn list(
     org: &OrgName,
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
-    caller.check_org(org)?;
-    let environments = EnvironmentHead::of_org(org);
-    let prefix = environments.sort.clone();
-    let after = after.map(|after| format!("{prefix}{after}"));
-    let query = environments.query(after, Order::Ascending, LIST_PAGE);
-    let page = store::query(ctx, &query).await?;
-    let mut listed = Vec::with_capacity(page.items.len());
-    for item in &page.items {
+    let sight = caller.lists(ctx, org).await?;
+    let (items, next) =
+        page::read_without_prefix(ctx, EnvironmentHead::of_org(org), after, LIST_PAGE).await?;
+    let mut listed = Vec::with_capacity(items.len());
+    for item in &items {
         let (project, name) = EnvironmentHead::name_in(&item.key)?;
         let address = EnvironmentAddress { org: org.clone(), project, name };
-        listed.push(Listed { address, head: EnvironmentHead::decode(&item.value)? });
+        if sight.shows(&Unit::environment(&address, Tags::None)) {
+            listed.push(Listed { address, head: EnvironmentHead::decode(&item.value)? });
+        }
     }
-    let last = page.items.last().and_then(|item| item.key.sort.strip_prefix(&prefix).map(str::to_owned));
-    Ok((listed, last.filter(|_| page.more)))
+    Ok((listed, next))
 }
 
 /// What a clone gets besides the text.
@@ -532,7 +530,7 @@ async fn reseal(ctx: &Context, from: EnvironmentId, to: EnvironmentId, text: &st
     let open = unseal(ctx, from, text).await?;
     let sealed = seal(ctx, to, &open).await?;
     if sealed::holds_plaintext(&sealed) {
-        return Err(Error::Broken("a secret that was opened could not be sealed again".to_owned()));
+        return Err(Error::Internal("a secret that was opened could not be sealed again".to_owned()));
     }
     Ok(sealed)
 }

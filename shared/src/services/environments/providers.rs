@@ -123,7 +123,7 @@ impl StackOutputs {
             let outputs = match self.known.get(&address) {
                 Some(Ok(outputs)) => outputs,
                 Some(Err(why)) => return Ok(Err(why.clone())),
-                None => return Err(Error::Broken(format!("the outputs of {address} were not read"))),
+                None => return Err(Error::Internal(format!("the outputs of {address} were not read"))),
             };
             self.bytes += bytes_of(outputs);
             if self.bytes > OUTPUTS_BYTES_MAX {

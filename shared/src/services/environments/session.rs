@@ -16,6 +16,7 @@ use crate::domain::environment::evaluate::Evaluation;
 use crate::domain::environment::value::Value;
 use crate::domain::ids::{EnvironmentId, KeyOwner, SessionId};
 use crate::domain::names::{EnvironmentAddress, OrgName};
+use crate::domain::update::Requester;
 use crate::layout::{EnvironmentSession, OpenedRevision, Record, expiring};
 use crate::ports::Expect;
 use crate::services::caller::Caller;
@@ -65,7 +66,7 @@ pub async fn open_text(
     overrides: &BTreeMap<String, String>,
     lasts: Duration,
 ) -> Result<SessionId, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     check_length(text)?;
     let root = Root::anonymous(text.to_owned());
     let from = Imports::Current { overrides };
@@ -91,8 +92,9 @@ async fn keep(
     }
     let id = SessionId::new(ctx.ids.uuid());
     let until = ctx.now().plus(lasts);
-    let (by, user_made) = (caller.user.login.clone(), Some(caller.user.created));
-    let session = EnvironmentSession { org: org.clone(), opened, revisions, by, user_made, until };
+    let Requester { login: by, of, .. } = caller.requester();
+    let user_made = Some(caller.user.created);
+    let session = EnvironmentSession { org: org.clone(), opened, revisions, by, of, user_made, until };
     let write = store::put_with(ctx, EnvironmentSession::key(id), Expect::Absent, &session, &tail);
     store::commit(ctx, vec![expiring(write, until)]).await?.map_err(|_| Error::Contended("the session"))?;
     Ok(id)
@@ -102,7 +104,7 @@ async fn keep(
 ///
 /// # Errors
 /// [`EnvironmentError::NoSession`]; [`EnvironmentError::Definition`] if it can no longer be evaluated.
-pub async fn look<T: Send + 'static>(
+pub async fn read<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
@@ -110,14 +112,14 @@ pub async fn look<T: Send + 'static>(
     session: &str,
     make: fn(&Evaluation<'_>) -> T,
 ) -> Result<T, Error> {
-    look_with(ctx, caller, org, opened, session, None, make).await
+    read_with(ctx, caller, org, opened, session, None, make).await
 }
 
-/// As [`look`], for one value of the environment.
+/// As [`read`], for one value of the environment.
 ///
 /// # Errors
-/// As [`look`]; [`EnvironmentError::NoValue`] if the path does not lead to a value.
-pub async fn look_for<T: Send + 'static>(
+/// As [`read`]; [`EnvironmentError::NoValue`] if the path does not lead to a value.
+pub async fn read_value<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
@@ -127,11 +129,11 @@ pub async fn look_for<T: Send + 'static>(
     make: fn(&Value) -> T,
 ) -> Result<T, Error> {
     let make = move |evaluation: &Evaluation<'_>| evaluation.found.as_deref().map(make);
-    let found = look_with(ctx, caller, org, opened, session, Some(path), make).await?;
+    let found = read_with(ctx, caller, org, opened, session, Some(path), make).await?;
     found.ok_or_else(|| EnvironmentError::NoValue.into())
 }
 
-async fn look_with<T: Send + 'static>(
+async fn read_with<T: Send + 'static>(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
@@ -140,17 +142,20 @@ async fn look_with<T: Send + 'static>(
     path: Option<Vec<Step>>,
     make: impl Fn(&Evaluation<'_>) -> T + Clone + Send + 'static,
 ) -> Result<T, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     let missing = || Error::Environment(EnvironmentError::NoSession(session.chars().take(60).collect()));
     let id = SessionId::parse(session).ok_or_else(missing)?;
     let item = store::get(ctx, &EnvironmentSession::key(id)).await?.ok_or_else(missing)?;
     let (session, tail) = EnvironmentSession::decode_with(&item.value)?;
     let is_it = session.org == *org
-        && caller.is_user(&session.by, session.user_made)
+        && caller.is(&session.of, &session.by, session.user_made)
         && session.opened == opened.map(EnvironmentAddress::within_org)
         && ctx.now() < session.until;
     if !is_it {
         return Err(missing());
+    }
+    if let Some(address) = opened {
+        caller.admit(caller.on_environment(ctx, address).await, missing)?;
     }
     let root = match session.revisions.get(ROOT) {
         Some(root) => {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::domain::names::{Login, OrgName, TokenName};
-use crate::domain::role::Role;
+use crate::domain::principal::Principal;
+use crate::domain::role::{Right, Role};
 
 /// Why a caller is not authenticated, or may not do what the request needs.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,12 @@ pub enum AccessError {
     /// The access token has expired.
     #[error("the access token has expired: create a new one and log in with it")]
     TokenExpired,
+    /// The user's provider has not confirmed the user for too long.
+    #[error(
+        "the user has not signed in with the provider for too long, so the user's tokens have stopped: sign in at /signin with \
+         a browser, and then repeat this"
+    )]
+    SignInNeeded,
     /// The access token has expired, and its user holds no lock that was taken before.
     #[error(
         "the access token has expired, and you hold no lock that was taken before: create a new token and use that"
@@ -53,6 +60,17 @@ pub enum AccessError {
     /// The caller is a member without the needed role.
     #[error(transparent)]
     NotAllowed(Box<NotAllowed>),
+    /// The access token has more time left than the organization allows, or no end. The text is that of Pulumi Cloud.
+    #[error(
+        "the `{org}` organization enforces a max access token expiry of `{days_max}` days that your current token does not \
+         meet. Please generate a new token with a TTL meeting your org's threshold to perform this request."
+    )]
+    TokenLivesTooLong {
+        /// The organization.
+        org: OrgName,
+        /// Its limit.
+        days_max: u32,
+    },
     /// The organization does not exist, or the caller is not a member of it.
     #[error("organization {0} not found: check its name, and that your user is a member")]
     NoOrg(OrgName),
@@ -66,14 +84,18 @@ pub enum AccessError {
 pub struct NotAllowed {
     /// The refused action, as the error names it.
     pub(crate) what: &'static str,
-    /// The role that the action needs.
-    pub(crate) needs: Role,
-    /// The user's role in the organization, or the user's highest role in any.
+    /// The right that the action needs.
+    pub(crate) needs: Right,
+    /// The caller's role in the organization, or the highest role in any.
     pub(crate) role: Role,
     /// The maximum role of the token, if it has one.
     pub(crate) may: Option<Role>,
     /// The organization; `None` if the request was refused before it was known.
     pub(crate) org: Option<OrgName>,
+    /// The address of the stack, state or environment; `None` for the organization itself.
+    pub(crate) on: Option<String>,
+    /// The kind of the caller.
+    pub(crate) of: Principal,
     pub(crate) login: Login,
     pub(crate) token: TokenName,
 }
@@ -82,27 +104,41 @@ impl std::error::Error for NotAllowed {}
 
 impl std::fmt::Display for NotAllowed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, role, may, org, login, token } = self;
+        let Self { what, needs, role, may, org, on, of, login, token } = self;
         write!(f, "{what} needs the role {needs}")?;
-        if let Some(org) = org {
-            write!(f, " in {org}")?;
+        if let Some(place) = on.as_deref().or(org.as_ref().map(OrgName::as_str)) {
+            write!(f, " in {place}")?;
         }
-        if let Some(may) = may.filter(|may| may < needs) {
+        if !of.is_user() {
+            let may = may.unwrap_or(*role);
+            return write!(
+                f,
+                ", and the {} token {:?} has {may}: use another token, or have an admin of {login} grant more to it",
+                of.as_str(),
+                token.as_str()
+            );
+        }
+        if let Some(may) = may.filter(|may| !may.gives(*needs)) {
             write!(
                 f,
                 ", and the token {:?} of {login} allows at most {may}: use another token, or have the operator make one with \
-                 `statewright token create NAME --user {login} --may {needs}`",
-                token.as_str()
+                 `statewright token create NAME --user {login} --may {}`",
+                token.as_str(),
+                needs.role()
             )?;
-            if role >= needs {
+            if role.gives(*needs) {
                 return Ok(());
             }
             write!(f, ". The user needs it too")?;
         }
-        let place = org.as_ref().map_or("ORGANIZATION", OrgName::as_str);
-        write!(
-            f,
-            ", and {login} has {role}: the operator grants more with `statewright org member role {place} {login} {needs}`"
-        )
+        let (org, role_needed) = (org.as_ref().map_or("ORGANIZATION", OrgName::as_str), needs.role());
+        write!(f, ", and {login} has {role}: an admin of {org} or the operator grants more ")?;
+        if let Some(within) = on.as_deref().and_then(|on| on.split_once('/')).map(|(_, within)| within) {
+            write!(
+                f,
+                "there with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
+            )?;
+        }
+        write!(f, "with `statewright org member role {org} {login} {role_needed}`")
     }
 }

@@ -1,6 +1,6 @@
 //! Errors about the operator's changes to users, organizations, tokens and passwords.
 
-use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
@@ -16,8 +16,8 @@ pub enum IdentityError {
     /// The history uses this login for the operator.
     #[error("the name {0} is reserved for the operator in the history: choose another name")]
     ReservedLogin(&'static str),
-    /// The history uses this token name for password logins.
-    #[error("the name {0} is reserved for password logins in the history: choose another name")]
+    /// The history uses this token name for password logins or for browsers.
+    #[error("the name {0} is reserved in the history, for password logins or browsers: choose another name")]
     ReservedTokenName(TokenName),
     /// The user already has a token of this name.
     #[error("user {login} already has a token named {name}: choose another name, or revoke that token first")]
@@ -27,6 +27,141 @@ pub enum IdentityError {
         /// The name of the existing token.
         name: TokenName,
     },
+    /// A token of the organization or of one of its teams has or had this name.
+    #[error("a token of {org} has or had the name {name}, and names are used once: choose another name")]
+    TokenNameUsed {
+        /// The organization.
+        org: OrgName,
+        /// The name.
+        name: TokenName,
+    },
+    /// The organization has no team of this name.
+    #[error("{org} has no team named {team}: check the name")]
+    NoTeam {
+        /// The organization.
+        org: OrgName,
+        /// The name.
+        team: TeamName,
+    },
+    /// Teams that a new stack names do not exist.
+    #[error(
+        "{org} has no team named {team:?}: create the stack with teams that exist, with one `--teams` for each"
+    )]
+    UnknownTeam {
+        /// The organization.
+        org: OrgName,
+        /// The name as it was sent, shortened.
+        team: String,
+    },
+    /// The organization has a team of this name.
+    #[error("{org} already has a team named {team}: choose another name")]
+    TeamExists {
+        /// The organization.
+        org: OrgName,
+        /// The name.
+        team: TeamName,
+    },
+    /// Paths of the API use this word in the place of a team.
+    #[error("a team cannot have the name {0}, which paths of the API use: choose another name")]
+    ReservedTeamName(TeamName),
+    /// A text of a team is too long.
+    #[error("the {what} is too long: use at most {characters_max} characters")]
+    TeamTextTooLong {
+        /// The text.
+        what: &'static str,
+        /// The maximum length in characters.
+        characters_max: usize,
+    },
+    /// The user is in the team already.
+    #[error("{login} is already in the team {team}: no change is needed")]
+    InTeam {
+        /// The user.
+        login: Login,
+        /// The team.
+        team: TeamName,
+    },
+    /// The user is not in the team.
+    #[error("{login} is not in the team {team}: add the user to it first")]
+    NotInTeam {
+        /// The user.
+        login: Login,
+        /// The team.
+        team: TeamName,
+    },
+    /// A team or a grant names a user who is not a member.
+    #[error("{login} is not a member of {org}: add the user to the organization first")]
+    Outsider {
+        /// The user.
+        login: Login,
+        /// The organization.
+        org: OrgName,
+    },
+    /// Neither the organization nor one of its teams has a token of this name.
+    #[error(
+        "{org} has no token of its own named {name}: check the name with `statewright token list --org {org}`"
+    )]
+    NoMachineToken {
+        /// The organization.
+        org: OrgName,
+        /// The name.
+        name: TokenName,
+    },
+    /// A grant of the role `none`.
+    #[error("a grant of the role none gives nothing: remove the other grants instead")]
+    EmptyGrant,
+    /// The organization has no such grant.
+    #[error("{org} has no such grant: list them with `statewright org grant list {org}`")]
+    NoGrant {
+        /// The organization.
+        org: OrgName,
+    },
+    /// The item of an organization's teams and grants would be too large.
+    #[error("{org} would have {count} {what}: an organization can have at most {max}")]
+    AccessTooLarge {
+        /// The organization.
+        org: OrgName,
+        /// What there is too much of.
+        what: &'static str,
+        /// The number.
+        count: usize,
+        /// The maximum number.
+        max: usize,
+    },
+    /// The teams and grants are not at the version that a change is made for.
+    #[error("the teams and grants of {org} have changed since version {version:?}: export them again")]
+    AccessMoved {
+        /// The organization.
+        org: OrgName,
+        /// The version that was sent, shortened.
+        version: String,
+    },
+    /// The user is a member already.
+    #[error("{login} is already a member of {org}: change the role of the member instead")]
+    AlreadyMember {
+        /// The user.
+        login: Login,
+        /// The organization.
+        org: OrgName,
+    },
+    /// The organization would have no admin.
+    #[error("{login} is the last admin of {org}: make another member an admin first")]
+    LastAdmin {
+        /// The user.
+        login: Login,
+        /// The organization.
+        org: OrgName,
+    },
+    /// An admin removes the own membership.
+    #[error("you cannot remove yourself from the organization {0}: another admin has to")]
+    RemovesSelf(OrgName),
+    /// This server has no such role.
+    #[error("role {0:?} not found: use one of none, view, outputs, plan, apply, member and admin")]
+    NoRole(String),
+    /// This server has fixed roles.
+    #[error(
+        "this server has no custom roles: use a role that it has, and a grant of it on a part of the organization"
+    )]
+    CustomRole,
     /// The user has no token of this name.
     #[error(
         "user {login} has no token named {name}: check the name with `statewright token list --user {login}`"
@@ -36,6 +171,81 @@ pub enum IdentityError {
         login: Login,
         /// The token that the command names.
         name: TokenName,
+    },
+    /// The list of tokens has none with this ID.
+    #[error("there is no token with this id: list the tokens, and use the id of one")]
+    NoTokenWithId,
+    /// The token belongs to another kind of principal than the path. The beginning is Pulumi Cloud's text.
+    #[error("the requested token is not {kind} token: use the path of its own kind")]
+    TokenOfOtherKind {
+        /// The kind that the path is for, with its article.
+        kind: &'static str,
+    },
+    /// A machine has no tokens of its own.
+    #[error(
+        "only a person has personal tokens, and this request has the token of a machine: use a personal token"
+    )]
+    TokensOfMachine,
+    /// A new machine token needs a name.
+    #[error("the new token has no name: send a `name`")]
+    NoTokenName,
+    /// The name of a machine token is too long.
+    #[error("the name of the token is too long: use at most {characters_max} characters")]
+    TokenNameTooLong {
+        /// The maximum length in characters.
+        characters_max: usize,
+    },
+    /// The description of a token is too long.
+    #[error("the description of the token is too long: use at most {characters_max} characters")]
+    TokenDescriptionTooLong {
+        /// The maximum length in characters.
+        characters_max: usize,
+    },
+    /// A token would end in the past.
+    #[error("the token would have expired already: use a later expiry")]
+    TokenExpiryPast,
+    /// A token would end too late.
+    #[error("the token would expire too late: use a time within {days_max} days from now")]
+    TokenExpiryTooLate {
+        /// The maximum lifetime in days.
+        days_max: u64,
+    },
+    /// A rotated token's old secret would work for too long.
+    #[error("the old secret would work for too long: use 0 to {seconds_max} for `graceSeconds`")]
+    TokenGraceTooLong {
+        /// The maximum time in seconds.
+        seconds_max: u64,
+    },
+    /// A request for a token names two roles.
+    #[error("`admin` and `roleID` name different roles: send only one of them")]
+    TwoRoles,
+    /// A token would allow more than the token of the request.
+    #[error(
+        "the token of this request allows at most {0}, and it creates and changes only tokens that allow no more: ask for a \
+         lower role, or use another token"
+    )]
+    ExceedsOwnRole(Role),
+    /// A token would work in more organizations than the token of the request.
+    #[error(
+        "the token of this request works in {0} alone, and changes only tokens that do so too: use another token"
+    )]
+    ExceedsOwnOrg(OrgName),
+    /// A token would outlive the token of the request.
+    #[error(
+        "the token of this request expires at {}, and it creates only tokens that expire by then: ask for an earlier \
+         expiry, or use another token", .0.to_rfc3339()
+    )]
+    OutlivesOwn(Timestamp),
+    /// A certificate has no secret that the server could replace.
+    #[error(
+        "this is a client certificate, which has no secret to rotate: register a new certificate instead"
+    )]
+    NoSecretToRotate,
+    /// The limit on the days that tokens of an organization have left is too large.
+    #[error("the limit for access tokens is too large: use at most {days_max} days, or 0 for no limit")]
+    TokenDaysTooMany {
+        /// The maximum in days.
+        days_max: u32,
     },
     /// The certificate expired at this time.
     #[error("this certificate expired at {}: make a new one", .0.to_rfc3339())]

@@ -3,6 +3,7 @@
 use std::io;
 use std::str::Utf8Error;
 
+use crate::domain::access::InvalidGrant;
 use crate::domain::deployment::DeploymentError;
 use crate::domain::ids::KeyOwner;
 use crate::domain::json_schema::InvalidSchema;
@@ -45,6 +46,45 @@ pub enum InvalidInput {
         /// The rule that the schema breaks.
         source: InvalidSchema,
     },
+    /// A time is not in one of the supported forms.
+    #[error(
+        "{name} is {found:?}: use seconds since 1970, a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"
+    )]
+    Time {
+        /// The parameter.
+        name: &'static str,
+        /// The start of its value.
+        found: String,
+    },
+    /// The audit trail is not exported in this format.
+    #[error("the format {0:?} is not supported: use csv or cef")]
+    AuditFormat(String),
+    /// A filter by stack or state is not a project and a name.
+    #[error("{0:?} is not a project and a name: use PROJECT/NAME")]
+    ProjectAndName(String),
+    /// A grantee or a scope does not parse.
+    #[error(transparent)]
+    Grant(#[from] InvalidGrant),
+    /// A role in a request is not one that it may name.
+    #[error("invalid role {0:?}: use one of none, view, outputs, plan, apply, member and admin")]
+    Role(String),
+    /// The ID of a role is not one of a role of this server.
+    #[error("invalid parameter 'roleID': use the id of a role of this server")]
+    RoleId,
+    /// A permission is not one of those of Pulumi Cloud.
+    #[error("invalid {what} permission: use {known}")]
+    Permission {
+        /// What it is a permission for.
+        what: &'static str,
+        /// The permissions.
+        known: &'static str,
+    },
+    /// A permission on an environment limits how long it stays open.
+    #[error("maxOpenDuration is not supported by this server: leave it out")]
+    MaxOpenDuration,
+    /// A change of a team names an action without a member, or a member without an action.
+    #[error("invalid change of a team: send memberAction and member together")]
+    TeamMember,
     /// The path of the request does not parse.
     #[error("invalid path: {0}")]
     Path(String),
@@ -72,6 +112,15 @@ pub enum InvalidInput {
     /// This server did not issue the continuation token of a list.
     #[error("invalid continuation token: list from the start")]
     ContinuationToken,
+    /// A parameter of a list of tokens is wrong. The beginning is Pulumi Cloud's text.
+    #[error("invalid continuationToken or maxResults value: list from the start, with 1 to {max} results")]
+    TokenPage {
+        /// The maximum number of results.
+        max: usize,
+    },
+    /// A list of tokens has another filter.
+    #[error("invalid filter: use `active`, `expired` or `all`")]
+    TokenFilter,
     /// A parameter is not a number.
     #[error("invalid {name} {found:?}: use a whole number")]
     Number {

@@ -8,6 +8,8 @@ mod environment;
 mod identity;
 mod input;
 mod maintenance;
+mod oidc;
+mod sign_in;
 mod stack;
 mod state;
 #[cfg(test)]
@@ -19,6 +21,8 @@ pub use environment::EnvironmentError;
 pub use identity::IdentityError;
 pub use input::InvalidInput;
 pub use maintenance::MaintenanceError;
+pub use oidc::{ExchangeError, OidcError};
+pub use sign_in::SignInError;
 pub use stack::StackError;
 pub use state::{ReservedName, StateError};
 pub use update::{Fenced, Holder, Revoked, UpdateError};
@@ -26,6 +30,7 @@ pub use update::{Fenced, Holder, Revoked, UpdateError};
 use crate::account::Full;
 use crate::domain::names::InvalidName;
 use crate::domain::saves::DeltaError;
+use crate::domain::sign_in::BadClaims;
 use crate::layout::Broken;
 use crate::ports::{BoxError, KeysError, PortError};
 
@@ -51,6 +56,12 @@ pub enum Error {
     /// An error about users, organizations, tokens or passwords.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// An error about issuers of tokens, or the exchange of one.
+    #[error(transparent)]
+    Oidc(Box<OidcError>),
+    /// An error about signing in with a browser.
+    #[error(transparent)]
+    SignIn(#[from] SignInError),
     /// An error about a stack.
     #[error(transparent)]
     Stack(#[from] StackError),
@@ -78,9 +89,14 @@ pub enum Error {
     /// The master key is disabled, deleted, or not accessible to the server. Requests that need no key still work.
     #[error("the master key cannot be used")]
     MasterKey(#[source] BoxError),
-    /// Stored data is damaged. The text describes the damage, for the operator alone.
+    /// Stored data is damaged. The text describes the damage, for the operator alone: clients get a fixed text, and no
+    /// code decides by it. A sentence is all that it has to carry, because each kind of damage has other data.
     #[error("stored data cannot be used: {0}")]
     Broken(String),
+    /// The program failed in a way that it rules out, so it has a bug. The text is for the operator alone, as that of
+    /// [`Error::Broken`].
+    #[error("a bug of this program: {0}")]
+    Internal(String),
     /// A newer version of the program stored the data, so it is not damaged. The text is for the operator alone.
     #[error("stored data cannot be used: {0}")]
     TooNew(String),
@@ -89,6 +105,24 @@ pub enum Error {
 impl From<InvalidName> for Error {
     fn from(error: InvalidName) -> Self {
         Self::Invalid(error.into())
+    }
+}
+
+impl From<OidcError> for Error {
+    fn from(error: OidcError) -> Self {
+        Self::Oidc(Box::new(error))
+    }
+}
+
+impl From<ExchangeError> for Error {
+    fn from(error: ExchangeError) -> Self {
+        OidcError::from(error).into()
+    }
+}
+
+impl From<BadClaims> for Error {
+    fn from(error: BadClaims) -> Self {
+        Self::SignIn(error.into())
     }
 }
 

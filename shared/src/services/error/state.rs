@@ -3,6 +3,7 @@
 use super::access::NotAllowed;
 use crate::domain::ids::StateId;
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StateAddress};
+use crate::domain::plural::count;
 use crate::domain::tfstate::{Refused, Violation};
 use crate::layout::StateHolder;
 use crate::ports::Timestamp;
@@ -80,7 +81,7 @@ pub enum StateError {
         kept: String,
     },
     /// The state still has resources, and the request does not force its deletion.
-    #[error("the state still has {0} resources: destroy them first, or force the deletion")]
+    #[error("the state still has {}: destroy what is left first, or force the deletion", count(*.0, "resource"))]
     HasResources(u64),
     /// The next version of the state would probably exceed the size limit of requests.
     #[error(

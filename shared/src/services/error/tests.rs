@@ -5,15 +5,21 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::*;
+use crate::domain::access::Scope;
 use crate::domain::deployment;
 use crate::domain::environment::{Diagnostic, Span};
 use crate::domain::ids::{EnvironmentId, KeyOwner, StackId, StateId, UpdateId};
 use crate::domain::json_schema::Schema;
 use crate::domain::names::{
-    EnvironmentAddress, EnvironmentTagName, InputName, Login, OrgName, OutputName, ProjectName, StackAddress,
-    StateAddress, TokenName,
+    EnvironmentAddress, EnvironmentTagName, InputName, Login, OrgName, OutputName, ProjectName, ProviderName,
+    StackAddress, StateAddress, TeamName, TokenName,
 };
-use crate::domain::role::Role;
+use crate::domain::oidc::IssuerUrl;
+use crate::domain::oidc::jwk::InvalidKeys;
+use crate::domain::oidc::policy::InvalidPolicies;
+use crate::domain::principal::Principal;
+use crate::domain::role::{Right, Role};
+use crate::domain::sign_in::BadClaims;
 use crate::domain::tfstate::{
     Document, Filter, InvalidLock, LabelKey, LabelPolicy, LockInfo, Refused, Rule, Violation,
 };
@@ -36,8 +42,12 @@ fn org() -> OrgName {
     OrgName::parse("acme").unwrap()
 }
 
+fn team() -> TeamName {
+    TeamName::parse("platform").unwrap()
+}
+
 fn requester() -> Requester {
-    Requester { login: login(), token: token() }
+    Requester { login: login(), token: token(), of: Principal::User }
 }
 
 fn stack() -> StackAddress {
@@ -55,10 +65,12 @@ fn environment() -> EnvironmentAddress {
 fn not_allowed() -> Box<NotAllowed> {
     Box::new(NotAllowed {
         what: "this",
-        needs: Role::Apply,
+        needs: Right::Apply,
         role: Role::Plan,
         may: Some(Role::Outputs),
         org: Some(org()),
+        on: None,
+        of: Principal::User,
         login: login(),
         token: token(),
     })
@@ -99,11 +111,16 @@ fn input() -> Vec<InvalidInput> {
     let bad_json = || serde_json::from_str::<u8>("{").unwrap_err();
     let owner = KeyOwner::Environment(EnvironmentId::new(uuid::Uuid::from_u128(1)));
     vec![
+        I::Time { name: "startTime", found: "noon".to_owned() },
+        I::AuditFormat("xml".to_owned()),
+        I::ProjectAndName("web".to_owned()),
         I::Name(Login::parse("a b").unwrap_err()),
         I::Batch(BatchError::TooManyEntries),
         I::Deployment(deployment::inspect(b"{}").unwrap_err()),
         I::State(Document::read(b"{}").unwrap_err()),
         I::Lock(InvalidLock::NoId),
+        I::TokenPage { max: 1_000 },
+        I::TokenFilter,
         I::Label(LabelKey::parse("A").unwrap_err()),
         I::Filter(Filter::parse("a ==").unwrap_err()),
         I::LabelPolicy(
@@ -113,6 +130,12 @@ fn input() -> Vec<InvalidInput> {
                 .unwrap_err(),
         ),
         I::Schema { output: "url".to_owned(), source: Schema::read(&serde_json::json!([])).unwrap_err() },
+        I::Grant(Scope::parse("web").unwrap_err()),
+        I::Role("owner".to_owned()),
+        I::RoleId,
+        I::Permission { what: "stack", known: "0, 101, 102, 103 or 104" },
+        I::MaxOpenDuration,
+        I::TeamMember,
         I::Path("it is not UTF-8".to_owned()),
         I::BodyNotText(bad_utf8),
         I::BodyShape(bad_json()),
@@ -135,7 +158,7 @@ fn input() -> Vec<InvalidInput> {
         I::EventType { found: "x".to_owned(), known: "policy" },
         I::LabelPair,
         I::TooManyLabels { max: 32 },
-        I::Unsupported("teams"),
+        I::Unsupported("an environment that belongs to the stack"),
         I::UpdateKind,
         I::UpdateResult("done".to_owned()),
         I::Base64(base64::DecodeError::InvalidPadding),
@@ -155,6 +178,7 @@ fn access() -> Vec<AccessError> {
         A::FromWebPage,
         A::UnknownToken,
         A::TokenExpired,
+        A::SignInNeeded,
         A::TokenExpiredWithoutLock,
         A::UnknownCertificate,
         A::CertificateExpired,
@@ -162,6 +186,7 @@ fn access() -> Vec<AccessError> {
         A::TooManyFailures(Duration::from_secs(30)),
         A::TooManyPasswords,
         A::NotAllowed(not_allowed()),
+        A::TokenLivesTooLong { org: org(), days_max: 14 },
         A::NoOrg(org()),
         A::NoUser(login()),
     ]
@@ -175,7 +200,41 @@ fn identity() -> Vec<IdentityError> {
         I::ReservedLogin("operator"),
         I::ReservedTokenName(token()),
         I::TokenExists { login: login(), name: token() },
+        I::TokenNameUsed { org: org(), name: token() },
+        I::NoTeam { org: org(), team: TeamName::parse("platform").unwrap() },
+        I::UnknownTeam { org: org(), team: "a,b".to_owned() },
+        I::TeamExists { org: org(), team: team() },
+        I::ReservedTeamName(team()),
+        I::TeamTextTooLong { what: "display name", characters_max: 100 },
+        I::InTeam { login: login(), team: team() },
+        I::NotInTeam { login: login(), team: team() },
+        I::Outsider { login: login(), org: org() },
+        I::NoMachineToken { org: org(), name: token() },
+        I::EmptyGrant,
+        I::NoGrant { org: org() },
+        I::AccessTooLarge { org: org(), what: "grants", count: 1_001, max: 1_000 },
+        I::AccessMoved { org: org(), version: "7".to_owned() },
+        I::AlreadyMember { login: login(), org: org() },
+        I::LastAdmin { login: login(), org: org() },
+        I::RemovesSelf(org()),
+        I::NoRole("owner".to_owned()),
+        I::CustomRole,
         I::NoToken { login: login(), name: token() },
+        I::NoTokenWithId,
+        I::TokenOfOtherKind { kind: "a team" },
+        I::TokensOfMachine,
+        I::NoTokenName,
+        I::TokenNameTooLong { characters_max: 40 },
+        I::TokenDescriptionTooLong { characters_max: 500 },
+        I::TokenExpiryPast,
+        I::TokenExpiryTooLate { days_max: 732 },
+        I::TokenGraceTooLong { seconds_max: 2_592_000 },
+        I::TwoRoles,
+        I::ExceedsOwnRole(Role::Plan),
+        I::ExceedsOwnOrg(org()),
+        I::OutlivesOwn(AT),
+        I::NoSecretToRotate,
+        I::TokenDaysTooMany { days_max: 730 },
         I::CertificateExpired(AT),
         I::CertificateInUse,
         I::NotAMember { login: login(), org: org(), role: Role::Apply },
@@ -184,6 +243,85 @@ fn identity() -> Vec<IdentityError> {
         I::PasswordLooksLikeToken { prefix: "swt_" },
         I::TooManyMemberships { max: 40 },
         I::TooManyMembers { max: 40 },
+    ]
+}
+
+fn oidc() -> Vec<OidcError> {
+    use OidcError as O;
+    let url = || IssuerUrl::parse("https://ci.example.com").unwrap();
+    let mut all = vec![
+        O::NoIssuer("3f2a".to_owned()),
+        O::IssuerExists(url()),
+        O::TooManyIssuers { max: 100 },
+        O::Url(IssuerUrl::parse("ci.example.com").unwrap_err()),
+        O::NoName,
+        O::NameTooLong { max: 100 },
+        O::Thumbprint { found: "ab".to_owned(), max: 10 },
+        O::Lifetime { max: 90_000 },
+        O::Keys(InvalidKeys::NotASet),
+        O::KeysTooLong { max: 65_536 },
+        O::NoAddress,
+        O::AwsHasNoKeys,
+        O::Unreachable { url: url(), why: "it did not answer".to_owned() },
+        O::KeysAreRegistered,
+        O::Policies(InvalidPolicies { number: 2, what: "it has no rule".to_owned() }),
+        O::PoliciesTooLong { max: 65_536 },
+        O::NotInPerson,
+        O::NoConsent(login()),
+        O::TooManyConsents { login: login(), max: 100 },
+    ];
+    all.extend(exchange().into_iter().map(O::Exchange));
+    all
+}
+
+fn exchange() -> Vec<ExchangeError> {
+    use ExchangeError as E;
+    let url = IssuerUrl::parse("https://ci.example.com").unwrap();
+    vec![
+        E::Parameter("subject_token is missing: send the token".to_owned()),
+        E::GrantType,
+        E::Audience,
+        E::NotAccepted,
+        E::NoConsent { login: login(), org: org(), url },
+        E::NoTeam { team: TeamName::parse("platform").unwrap(), org: org() },
+        E::KeysUnavailable,
+    ]
+}
+
+fn sign_ins() -> Vec<SignInError> {
+    use SignInError as S;
+    let provider = || ProviderName::parse("corp").unwrap();
+    let claim = || "groups".to_owned();
+    vec![
+        S::NoSession,
+        S::SessionTooOld,
+        S::OtherSite,
+        S::NotSecure,
+        S::NoProvider(provider()),
+        S::ProviderExists(provider()),
+        S::BadAddress { found: "http://id.example.com".to_owned(), rule: "use https://" },
+        S::TooManyRules { max: 500 },
+        S::BadText { what: "title", bytes_max: 100 },
+        S::RuleOfNoOrg(org()),
+        S::ProviderDown(provider()),
+        S::NoWeb,
+        S::ProviderRefused { provider: provider(), code: "access_denied".to_owned() },
+        S::NotBegun,
+        S::OtherAnswer,
+        S::BadToken { provider: provider(), why: "it has expired" },
+        S::Claims(BadClaims::GroupsLeftOut),
+        S::Claims(BadClaims::GroupsNotAList(claim())),
+        S::Claims(BadClaims::TooManyGroups),
+        S::Claims(BadClaims::NoLogin(claim())),
+        S::Claims(BadClaims::NotALogin { claim: claim(), found: "a b".to_owned() }),
+        S::NoRule(provider()),
+        S::LoginTaken(login()),
+        S::LinkedWithOther(login()),
+        S::NotLinked { login: login(), provider: provider() },
+        S::NoInvitation,
+        S::NoSuchSession,
+        S::NotACliLogin("port"),
+        S::BadField("login"),
     ]
 }
 
@@ -263,21 +401,21 @@ fn updates() -> Vec<UpdateError> {
 
 fn states() -> Vec<StateError> {
     use StateError as S;
-    let place = || state().to_string();
+    let address = || state().to_string();
     let violation = Violation {
         rule: Rule::MaxKeys,
         key: None,
         words: "there are 3 labels, and 2 are the most".to_owned(),
     };
     let mut all = vec![
-        S::NotFound(place()),
+        S::NotFound(address()),
         S::Deleted(deleted()),
         S::WriteOfDeleted { deleted: deleted(), kept: "0a1b".to_owned() },
         S::LockOfDeleted(deleted()),
-        S::NoVersion { state: place(), version: "9".to_owned() },
-        S::Exists(place()),
+        S::NoVersion { state: address(), version: "9".to_owned() },
+        S::Exists(address()),
         S::NameLeadsTo { name: Box::new(state()), other: Box::new(state()) },
-        S::Forbidden(place()),
+        S::Forbidden(address()),
         S::NoSuchAddress("/tfstate/x".to_owned()),
         S::Encrypted,
         S::Locked(holder(false)),
@@ -307,7 +445,7 @@ fn states() -> Vec<StateError> {
         Refused::Displaced,
         Refused::Stale,
         Refused::LockRequired,
-        Refused::Removed,
+        Refused::Deleted,
         Refused::Strict,
     ];
     all.extend(refused.map(|why| S::WriteRefused { why, kept: "0a1b".to_owned() }));
@@ -380,11 +518,14 @@ pub(crate) fn all() -> Vec<Error> {
         Error::Port(PortError::NotDone { what: "the read", source: "the disk is slow".into() }),
         Error::MasterKey("disabled".into()),
         Error::Broken("the head of stack 1 is not JSON".to_owned()),
+        Error::Internal("a route without a body limit reads a body".to_owned()),
         Error::TooNew("the head of stack 1 has format 9".to_owned()),
     ];
     all.extend(input().into_iter().map(Error::Invalid));
     all.extend(access().into_iter().map(Error::Access));
     all.extend(identity().into_iter().map(Error::Identity));
+    all.extend(sign_ins().into_iter().map(Error::SignIn));
+    all.extend(oidc().into_iter().map(Error::from));
     all.extend(stacks().into_iter().map(Error::Stack));
     all.extend(updates().into_iter().map(Error::Update));
     all.extend(states().into_iter().map(Error::State));
@@ -417,6 +558,9 @@ fn the_samples_hold_each_variant_of_each_family() {
     holds_each_variant(&input(), include_str!("input.rs"), "InvalidInput");
     holds_each_variant(&access(), include_str!("access.rs"), "AccessError");
     holds_each_variant(&identity(), include_str!("identity.rs"), "IdentityError");
+    holds_each_variant(&sign_ins(), include_str!("sign_in.rs"), "SignInError");
+    holds_each_variant(&oidc(), include_str!("oidc.rs"), "OidcError");
+    holds_each_variant(&exchange(), include_str!("oidc.rs"), "ExchangeError");
     holds_each_variant(&stacks(), include_str!("stack.rs"), "StackError");
     holds_each_variant(&updates(), include_str!("update.rs"), "UpdateError");
     holds_each_variant(&fenced(), include_str!("update.rs"), "Fenced");
@@ -434,8 +578,10 @@ fn every_text_says_what_happened_and_what_to_do() {
         // Clients match the first sentence of this error, including its capital letter and its period.
         let is_fixed = matches!(error, Error::Update(UpdateError::Held(_)));
         // Only the operator sees these, and the command adds the next step.
-        let is_operators =
-            matches!(error, Error::Port(_) | Error::MasterKey(_) | Error::Broken(_) | Error::TooNew(_));
+        let is_operators = matches!(
+            error,
+            Error::Port(_) | Error::MasterKey(_) | Error::Broken(_) | Error::Internal(_) | Error::TooNew(_)
+        );
         let mut check = |holds: bool, rule: &str| {
             if !holds {
                 let _ = writeln!(wrong, "{rule}: {text}");
@@ -461,4 +607,12 @@ fn a_fixed_sentence_has_a_variant_of_its_own() {
         EnvironmentError::OpenedIsGone("web/base".to_owned()).to_string(),
         "environment web/base, which was opened, has been deleted since: open one that exists"
     );
+}
+
+#[test]
+fn the_error_of_an_unknown_role_names_all_roles() {
+    let text = IdentityError::NoRole("owner".to_owned()).to_string();
+    for role in Role::ALL {
+        assert!(text.contains(role.as_str()), "{text}");
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::access::NotAllowed;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::plural::count;
 use crate::domain::saves::DeltaError;
 use crate::domain::update::{LEASE, NotNow, Outcome, Requester, SealedBy, UpdateKind, ended_text};
 use crate::ports::Timestamp;
@@ -75,7 +76,7 @@ pub enum UpdateError {
         id: UpdateId,
     },
     /// The update's log has no such slot.
-    #[error("the log of update {update} has {slots} slots, and no slot {slot}: name one that it has")]
+    #[error("the log of update {update} has {}, and no slot {slot}: name one that it has", count(*slots, "slot"))]
     NoSlot {
         /// The update whose log is published.
         update: UpdateId,

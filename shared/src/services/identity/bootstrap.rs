@@ -1,9 +1,7 @@
 //! The first user and organization of a store, and the members of an organization.
 
-use std::collections::BTreeMap;
-
 use super::tokens::{Shown, entry_of, new_token, token_writes};
-use super::{directory, membership, users};
+use super::{directory, membership};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::role::Role;
@@ -17,7 +15,7 @@ use crate::services::{Error, store};
 /// # Errors
 /// `AccessError::NoOrg` unless the caller is a member.
 pub async fn members(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<(Login, Role)>, Error> {
-    caller.check_org(org)?;
+    caller.check_org(ctx, org).await?;
     membership::read_members(ctx, org).await
 }
 
@@ -51,12 +49,11 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     if has_users(ctx, login).await? {
         return Ok(None);
     }
-    users::check_name(login)?;
+    directory::check_name(login)?;
     let now = ctx.now();
     let name = TokenName::parse("first-start")?;
     let (secret, token) = new_token(ctx, login, &name, None, None);
-    let user = User { login: login.clone(), created: now, orgs: Vec::new(), roles: BTreeMap::new() }
-        .as_member(org, Role::Admin);
+    let user = User::new(login.clone(), now).as_member(org, Role::Admin);
     let mut writes = vec![
         store::put(ctx, User::key(login), Expect::Absent, &user),
         store::put(ctx, Org::key(org), Expect::Absent, &Org { created: now }),

@@ -1,7 +1,7 @@
 //! Lists users and organizations, for the operator. No request uses this, so no caller learns of others, and
 //! nothing scans the table.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::membership;
 use crate::context::Context;
@@ -10,6 +10,7 @@ use crate::domain::role::Role;
 use crate::layout::{Broken, DirectoryEntry, KeyPrefix, Org, Record, Token, User};
 use crate::ports::{Expect, Item, ItemKey, Timestamp, Write};
 use crate::services::caller::Caller;
+use crate::services::error::IdentityError;
 use crate::services::{Error, store};
 
 /// The operator's login in histories. No user has this name.
@@ -74,8 +75,8 @@ pub async fn operator(ctx: &Context, named: Option<&OrgName>) -> Result<Caller, 
         orgs.push(named.clone());
     }
     let (login, name, created) = (Login::parse(OPERATOR)?, TokenName::parse("command-line")?, ctx.now());
-    let token = Token { name, login: login.clone(), created, expires: None, may: None };
-    let operator = User { login, created, orgs: Vec::new(), roles: BTreeMap::new() };
+    let token = Token::personal(login.clone(), name, created);
+    let operator = User::new(login, created);
     Ok(Caller::new(orgs.iter().fold(operator, |user, org| user.as_member(org, Role::Admin)), token))
 }
 
@@ -120,4 +121,12 @@ async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>
             return Ok(());
         }
     }
+}
+
+/// Refuses the operator's reserved name.
+pub(super) fn check_name(login: &Login) -> Result<(), Error> {
+    if login.as_str() == OPERATOR {
+        return Err(IdentityError::ReservedLogin(OPERATOR).into());
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, Record, Stored, User};
-use crate::ports::{Expect, Item, Write};
+use crate::ports::{Expect, Item, Timestamp, Write};
 use crate::services::error::AccessError;
 use crate::services::{Error, store};
 
@@ -38,4 +38,12 @@ pub(super) async fn read_members(ctx: &Context, org: &OrgName) -> Result<Vec<(Lo
         Ok((login, Member::decode(&item.value)?.role))
     };
     items.iter().map(member).collect()
+}
+
+/// Refuses a user whom the provider has to confirm again.
+pub(super) fn check_confirmed(user: &User, now: Timestamp) -> Result<(), Error> {
+    match user.confirmed_until.is_some_and(|until| until <= now) {
+        true => Err(AccessError::SignInNeeded.into()),
+        false => Ok(()),
+    }
 }

@@ -1,9 +1,21 @@
-//! Users, organizations, memberships, access tokens and passwords.
+//! Users, organizations, memberships, access tokens and passwords; providers, sessions and invitations.
 
 pub mod bootstrap;
+pub mod code_flow;
 pub mod directory;
+pub mod grants;
+pub mod invitations;
+pub mod members;
 pub(crate) mod membership;
+pub mod oidc;
 pub mod orgs;
 pub mod passwords;
+pub(crate) mod principals;
+pub mod providers;
+pub(crate) mod sealing;
+pub mod sessions;
+pub mod sign_in;
+pub mod teams;
+pub mod token_requests;
 pub mod tokens;
 pub mod users;

@@ -66,6 +66,15 @@ pub struct Membership {
     pub changed: bool,
 }
 
+/// Whether a change may leave an organization without an admin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LastAdmin {
+    /// It may: the operator can appoint another one.
+    MayGo,
+    /// It may not.
+    Stays,
+}
+
 /// Adds a user to the organization with this role. A member keeps the current role. Processes that cache the
 /// user see the change within a minute.
 ///
@@ -77,7 +86,7 @@ pub async fn add_member(
     login: &Login,
     role: Role,
 ) -> Result<Membership, Error> {
-    change(ctx, org, login, |has| Ok(has.unwrap_or(role))).await
+    change(ctx, org, login, LastAdmin::MayGo, |has| Ok(has.unwrap_or(role))).await
 }
 
 /// Changes a member's role. Processes that cache the user see the change within a minute. An update that
@@ -88,13 +97,16 @@ pub async fn add_member(
 pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -> Result<Membership, Error> {
     let not_a_member =
         || Error::Identity(IdentityError::NotAMember { login: login.clone(), org: org.clone(), role });
-    change(ctx, org, login, |has| has.map(|_| role).ok_or_else(not_a_member)).await
+    change(ctx, org, login, LastAdmin::MayGo, |has| has.map(|_| role).ok_or_else(not_a_member)).await
 }
 
-async fn change(
+/// Changes a membership to what `decide` makes of the present role. A change that takes the role `admin` also replaces
+/// the organization's item, so of two such changes at the same time one is refused and decided again.
+pub(super) async fn change(
     ctx: &Context,
     org: &OrgName,
     login: &Login,
+    last: LastAdmin,
     decide: impl Fn(Option<Role>) -> Result<Role, Error>,
 ) -> Result<Membership, Error> {
     let mut attempts = Attempts::at("the user");
@@ -109,9 +121,16 @@ async fn change(
         if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
             return Ok(Membership { role, changed: false });
         }
+        let of_org = match has == Some(Role::Admin) && role != Role::Admin {
+            true => {
+                check_another_admin(ctx, org, login, last).await?;
+                store::put(ctx, Org::key(org), record.unchanged(), &record.value)
+            }
+            false => check(Org::key(org), record.unchanged()),
+        };
         let writes = vec![
             membership::member_write(ctx, org, login, role),
-            check(Org::key(org), record.unchanged()),
+            of_org,
             membership::user_write(ctx, org, &user, role),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -120,24 +139,62 @@ async fn change(
     }
 }
 
-/// Ends a membership; false if there was none. Processes that cache the user see the change within a minute.
+/// Refuses to take the role of the last admin. An admin is a user whose own role is `admin`: a grant does not count,
+/// because others may take it at the same time.
+async fn check_another_admin(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    last: LastAdmin,
+) -> Result<(), Error> {
+    if last == LastAdmin::MayGo {
+        return Ok(());
+    }
+    for (other, role) in membership::read_members(ctx, org).await? {
+        if other == *login || role != Role::Admin {
+            continue;
+        }
+        let user = store::read(ctx, &User::key(&other)).await?;
+        if user.is_some_and(|user| user.value.role_in(org) == Some(Role::Admin)) {
+            return Ok(());
+        }
+    }
+    Err(IdentityError::LastAdmin { login: login.clone(), org: org.clone() }.into())
+}
+
+/// Ends a membership, with the user's places in teams and the grants to the user; false if there was none. Processes
+/// that cache the user see the change within a minute.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NoUser`.
 pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
+    remove(ctx, org, login, LastAdmin::MayGo).await
+}
+
+pub(super) async fn remove(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    last: LastAdmin,
+) -> Result<bool, Error> {
     let mut attempts = Attempts::at("the user");
     loop {
         attempts.begin()?;
-        membership::org(ctx, org).await?;
+        let record = membership::org(ctx, org).await?;
         let user = membership::user(ctx, login).await?;
         if !user.value.orgs.contains(org) {
             return Ok(false);
         }
         let next = user.value.clone().without(org);
-        let writes = vec![
+        let mut writes = vec![
             delete(Member::key(org, login), Expect::Any),
             store::put(ctx, User::key(login), user.unchanged(), &next),
         ];
+        if user.value.role_in(org) == Some(Role::Admin) {
+            check_another_admin(ctx, org, login, last).await?;
+            writes.push(store::put(ctx, Org::key(org), record.unchanged(), &record.value));
+        }
+        writes.extend(store::access::left(ctx, org, login).await?);
         if store::commit(ctx, writes).await?.is_ok() {
             return Ok(true);
         }

@@ -12,6 +12,7 @@ use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, PasswordHasher as _
 use futures::StreamExt as _;
 
 use super::membership;
+use super::membership::check_confirmed;
 use super::tokens::TOKEN_PREFIX;
 use crate::cache::{Failures, REMEMBERED_FOR};
 use crate::context::Context;
@@ -72,6 +73,7 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
         Some(Caller::new(user, token))
     };
     if let Some(caller) = known() {
+        check_confirmed(&caller.user, ctx.now())?;
         return Ok(caller);
     }
     // One check at a time for each user: a client cannot try many passwords at once, and one that many
@@ -99,13 +101,8 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     };
     *failures = Failures::default();
     let user = store::read(ctx, &User::key(&login)).await?.ok_or(WRONG)?.value;
-    let token = Token {
-        name: TokenName::parse(PASSWORD)?,
-        login,
-        created: stored.value.set,
-        expires: None,
-        may: None,
-    };
+    check_confirmed(&user, ctx.now())?;
+    let token = Token::personal(login, TokenName::parse(PASSWORD)?, stored.value.set);
     ctx.memory.callers.put(shown, ctx.now(), (token.clone(), user.clone()));
     Ok(Caller::new(user, token))
 }
@@ -244,7 +241,7 @@ fn count(failures: &mut Failures, now: Timestamp) {
 fn hash(password: &str, salt: &[u8]) -> Result<String, Error> {
     match Argon2::default().hash_password_with_salt(password.as_bytes(), salt) {
         Ok(hash) => Ok(hash.to_string()),
-        Err(error) => Err(Error::Broken(format!("a password cannot be hashed: {error}"))),
+        Err(error) => Err(Error::Internal(format!("a password cannot be hashed: {error}"))),
     }
 }
 

@@ -1,22 +1,23 @@
 //! Users, for the operator.
 
-use std::collections::BTreeMap;
-
 use super::directory;
-use super::directory::OPERATOR;
+use super::oidc::consents;
 use super::tokens::end_tokens;
-use super::{membership, passwords};
+use super::{membership, passwords, sessions, sign_in};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
-use crate::layout::{DirectoryEntry, Member, Org, User, check, delete};
+use crate::layout::{DirectoryEntry, Invitation, Member, Org, User, check, delete};
 use crate::ports::Expect;
 use crate::services::error::{AccessError, IdentityError};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
-/// Memberships that one commit creates or ends.
+/// Memberships that one commit creates.
 const MEMBERSHIPS_MAX: usize = 40;
+
+/// Memberships that one commit ends. Each can take three writes.
+const ENDED_MAX: usize = 25;
 
 /// Creates a user, who is a member of these organizations with this role. The first organization owns the
 /// stacks that the user names without one.
@@ -24,8 +25,8 @@ const MEMBERSHIPS_MAX: usize = 40;
 /// # Errors
 /// [`IdentityError::UserExists`], [`IdentityError::TooManyMemberships`]; [`AccessError::NoOrg`].
 pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role) -> Result<User, Error> {
-    check_name(login)?;
-    let user = User { login: login.clone(), created: ctx.now(), orgs: Vec::new(), roles: BTreeMap::new() };
+    directory::check_name(login)?;
+    let user = User::new(login.clone(), ctx.now());
     let user = names.iter().fold(user, |user, org| user.as_member(org, role));
     if user.orgs.len() > MEMBERSHIPS_MAX {
         return Err(IdentityError::TooManyMemberships { max: MEMBERSHIPS_MAX }.into());
@@ -48,14 +49,6 @@ pub async fn create(ctx: &Context, login: &Login, names: &[OrgName], role: Role)
         Err(refusal) if refusal.index == 0 => Err(IdentityError::UserExists(login.clone()).into()),
         Err(_) => Err(Error::Contended("an organization")),
     }
-}
-
-/// Refuses the operator's reserved name.
-pub(super) fn check_name(login: &Login) -> Result<(), Error> {
-    if login.as_str() == OPERATOR {
-        return Err(IdentityError::ReservedLogin(OPERATOR).into());
-    }
-    Ok(())
 }
 
 /// All users, by login.
@@ -82,7 +75,13 @@ pub struct Removed {
     pub orgs: Vec<OrgName>,
 }
 
-/// Deletes a user with all access tokens, client certificates and the password. Processes that cache one
+/// Deletes what belongs to a login alone, and returns the number of its tokens.
+async fn end_all(ctx: &Context, login: &Login) -> Result<usize, Error> {
+    consents::end(ctx, login).await?;
+    end_tokens(ctx, login).await
+}
+
+/// Deletes a user with all access tokens, client certificates, sessions, accounts and the password. Processes that cache one
 /// forget it within a minute. A running update ends with its lease. Run again after a crash, it deletes what
 /// is left.
 ///
@@ -94,7 +93,8 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
     loop {
         let attempt = attempts.begin()?;
         let Some(user) = store::read(ctx, &User::key(login)).await? else {
-            let tokens = end_tokens(ctx, login).await?;
+            let tokens = end_all(ctx, login).await?;
+            sessions::end_all(ctx, login).await?;
             // It existed a moment ago: an earlier attempt deleted it, and its answer was lost.
             if attempt > 0 || tokens > 0 {
                 return Ok(Removed { tokens, orgs: left });
@@ -102,10 +102,22 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             return Err(AccessError::NoUser(login.clone()).into());
         };
         let mut orgs = user.value.orgs.clone();
-        let ended = orgs.split_off(orgs.len().saturating_sub(MEMBERSHIPS_MAX));
-        let mut writes: Vec<_> =
-            ended.iter().map(|org| delete(Member::key(org, login), Expect::Any)).collect();
+        let ended = orgs.split_off(orgs.len().saturating_sub(ENDED_MAX));
+        let mut writes = Vec::new();
+        for org in &ended {
+            writes.push(delete(Member::key(org, login), Expect::Any));
+            writes.extend(store::access::left(ctx, org, login).await?);
+            // So that no admin who is removed at this moment relies on this one.
+            if user.value.role_in(org) == Some(Role::Admin)
+                && let Some(record) = store::read(ctx, &Org::key(org)).await?
+            {
+                writes.push(store::put(ctx, Org::key(org), record.unchanged(), &record.value));
+            }
+        }
         if orgs.is_empty() {
+            // Before the user: until then, a person of one of these accounts gets no other user.
+            sign_in::forget(ctx, login).await?;
+            writes.push(delete(Invitation::key(login), Expect::Any));
             // From here on, no token of the user is valid: every request with one reads its owner.
             writes.push(delete(User::key(login), user.unchanged()));
             writes.push(delete(DirectoryEntry::key_of_user(login), Expect::Any));
@@ -119,7 +131,9 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         }
         left.splice(0..0, ended);
         if orgs.is_empty() {
-            return Ok(Removed { tokens: end_tokens(ctx, login).await?, orgs: left });
+            let tokens = end_all(ctx, login).await?;
+            sessions::end_all(ctx, login).await?;
+            return Ok(Removed { tokens, orgs: left });
         }
     }
 }

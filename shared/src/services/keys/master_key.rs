@@ -8,8 +8,9 @@ use std::collections::HashSet;
 
 use super::data_keys;
 use crate::context::Context;
-use crate::layout::{Record, Signer, WrappedDataKey, put_bytes};
+use crate::layout::{Record, SignInKey, Signer, WrappedDataKey, put_bytes};
 use crate::ports::{Expect, Inventory, Item, KeyContext, WrappedKey};
+use crate::services::identity::sealing;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, updates};
 
@@ -39,13 +40,16 @@ pub async fn rewrap(
         let part = store::inventory_items(ctx, inventory, "KEY#", from.as_ref()).await?;
         for item in &part.found {
             let owner = WrappedDataKey::owner_in(&item.key)?;
-            rewrap_one(ctx, item.clone(), &data_keys::context(owner), &mut done).await?;
+            rewrap_one::<WrappedDataKey>(ctx, item.clone(), &data_keys::context(owner), &mut done).await?;
             progress(done.keys);
         }
         from = part.next;
         if from.is_none() {
             break;
         }
+    }
+    if let Some(item) = store::get(ctx, &SignInKey::key()).await? {
+        rewrap_one::<SignInKey>(ctx, item, &sealing::context(), &mut done).await?;
     }
     if let Some(item) = store::get(ctx, &Signer::key()).await? {
         done.keys += 1;
@@ -88,7 +92,7 @@ pub async fn renew_data_keys(
     Ok(renewed)
 }
 
-async fn rewrap_one(
+async fn rewrap_one<T: Record>(
     ctx: &Context,
     mut item: Item,
     context: &KeyContext,
@@ -98,7 +102,7 @@ async fn rewrap_one(
     let mut attempts = Attempts::at("a data key");
     loop {
         attempts.begin()?;
-        let (record, wrapped) = WrappedDataKey::decode_with(&item.value)?;
+        let (record, wrapped) = T::decode_with(&item.value)?;
         let wrapped = store::rewrap_key(ctx, &WrappedKey(wrapped.to_vec()), context).await;
         let named = |error| match error {
             Error::Broken(detail) => Error::Broken(format!("{:?}: {detail}", item.key)),

@@ -264,7 +264,7 @@ fn key(text: &str) -> Result<BlobKey, Error> {
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
-    Error::Broken(format!("cannot encode a backup: {error}"))
+    Error::Internal(format!("cannot encode a backup: {error}"))
 }
 
 /// The key of a store's blob within a backup.

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::check_states::Depth;
-use super::{check_dependencies, check_environments, check_states};
+use super::walk::walk;
+use super::{check_audit, check_dependencies, check_environments, check_states};
 use crate::context::Context;
 use crate::domain::deployment;
 use crate::domain::ids::StackId;
@@ -35,7 +36,7 @@ pub struct StackReport {
     /// The address, if the head can be read.
     pub address: Option<StackAddress>,
     /// Whether it was deleted, and can be undeleted.
-    pub is_removed: bool,
+    pub is_deleted: bool,
     /// The number of versions that were checked.
     pub versions: u64,
     /// The problems, as text.
@@ -94,11 +95,11 @@ async fn check_one(
         }
     };
     report.address = Some(head.address.clone());
-    report.is_removed = head.deleted.is_some();
+    report.is_deleted = head.deleted.is_some();
     let name = match head.deleted {
         None => store::get(ctx, &StackEntry::key(&head.address)).await?,
         Some(_) => match store::get(ctx, &DeletedStack::key(&head.address, id)).await? {
-            Some(removed) => Some(removed),
+            Some(deleted) => Some(deleted),
             // It is being erased, or was deleted before stacks could be undeleted: it need not be complete.
             None => return Ok(report),
         },
@@ -106,7 +107,7 @@ async fn check_one(
     let leads_here = match (&name, head.deleted) {
         (None, _) => Ok(false),
         (Some(name), None) => StackEntry::decode(&name.value).map(|name| name.id == id),
-        (Some(removed), Some(_)) => DeletedStack::decode(&removed.value).map(|removed| removed.name.id == id),
+        (Some(deleted), Some(_)) => DeletedStack::decode(&deleted.value).map(|deleted| deleted.name.id == id),
     };
     match leads_here {
         Ok(true) => {}
@@ -281,7 +282,7 @@ pub async fn items(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
 }
 
 /// Checks what belongs to no stack and no state: names that lead nowhere, edges between states, label policies, the
-/// key that signs update tokens, and due items.
+/// key that signs update tokens, due items, and the audit trails.
 ///
 /// # Errors
 /// Those of the ports. Problems are in the result, as text.
@@ -321,6 +322,7 @@ pub async fn store(ctx: &Context, inventory: &dyn Inventory) -> Result<Vec<Strin
     if let Err(words) = found(updates::tokens::check_signer(ctx).await)? {
         problems.push(format!("the key that signs update tokens: {words}"));
     }
+    problems.extend(check_audit::problems(ctx, inventory).await?);
     Ok(problems)
 }
 
@@ -348,26 +350,6 @@ async fn check_name(ctx: &Context, org: &OrgName, item: &Item) -> Result<Option<
         return Ok(None);
     }
     Ok(Some(format!("the name {address} leads to no stack of that name")))
-}
-
-/// Calls `ask` for each item whose partition has the prefix, and collects the answers.
-async fn walk<T>(
-    ctx: &Context,
-    inventory: &dyn Inventory,
-    prefix: &str,
-    ask: impl AsyncFn(&Item) -> Result<Option<T>, Error>,
-) -> Result<Vec<T>, Error> {
-    let (mut answers, mut from) = (Vec::new(), None);
-    loop {
-        let part = store::inventory_items(ctx, inventory, prefix, from.as_ref()).await?;
-        for item in &part.found {
-            answers.extend(ask(item).await?);
-        }
-        from = part.next;
-        if from.is_none() {
-            return Ok(answers);
-        }
-    }
 }
 
 /// The blobs that no item names.

@@ -20,7 +20,7 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
     let (name, head) = match EnvironmentHead::name_in(&item.key) {
         Ok(name) => (name, EnvironmentHead::decode(&item.value)),
         Err(_) => match DeletedEnvironment::name_in(&item.key) {
-            Ok(name) => (name, DeletedEnvironment::decode(&item.value).map(|removed| removed.head)),
+            Ok(name) => (name, DeletedEnvironment::decode(&item.value).map(|deleted| deleted.head)),
             Err(_) => return Ok(Vec::new()),
         },
     };

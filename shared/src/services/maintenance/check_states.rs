@@ -28,7 +28,7 @@ pub struct StateReport {
     /// The address, if the head can be read.
     pub address: Option<StateAddress>,
     /// Whether it was deleted, and can be undeleted.
-    pub is_removed: bool,
+    pub is_deleted: bool,
     /// The number of versions that were checked.
     pub versions: u64,
     /// The problems, as text.
@@ -90,7 +90,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
         }
     };
     report.address = Some(head.address.clone());
-    report.is_removed = head.deleted.is_some();
+    report.is_deleted = head.deleted.is_some();
     // A state that is being erased need not be complete.
     if head.erasing {
         return Ok(report);
@@ -193,13 +193,13 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
         let address = StateAddress { org: org.clone(), project, state };
         return check_former(ctx, &address, item).await;
     }
-    let is_removed = DeletedState::name_in(&item.key).is_ok();
+    let is_deleted = DeletedState::name_in(&item.key).is_ok();
     let name = StateEntry::name_in(&item.key).or_else(|_| DeletedState::name_in(&item.key));
     let Ok((project, state)) = name else { return Ok(None) };
     let address = StateAddress { org: org.clone(), project, state };
-    let words = if is_removed { "the deleted state" } else { "the name of a state" };
-    let entry = match is_removed {
-        true => DeletedState::decode(&item.value).map(|removed| removed.entry),
+    let words = if is_deleted { "the deleted state" } else { "the name of a state" };
+    let entry = match is_deleted {
+        true => DeletedState::decode(&item.value).map(|deleted| deleted.entry),
         false => StateEntry::decode(&item.value),
     };
     let entry = match entry {
@@ -210,7 +210,7 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
     // The report of the state includes a head that cannot be read.
     let Ok(head) = head else { return Ok(None) };
     let is_it =
-        |head: &StateHead| head.address == address && head.deleted.is_some() == is_removed && !head.erasing;
+        |head: &StateHead| head.address == address && head.deleted.is_some() == is_deleted && !head.erasing;
     let problem = match head.map(|head| head.value).filter(is_it) {
         None => "leads to no state of that name",
         Some(head) if states::entry_of(entry.id, &head) != entry => "differs from its head",

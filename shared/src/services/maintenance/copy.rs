@@ -20,14 +20,15 @@ use tokio::sync::Semaphore;
 use super::health;
 use crate::context::Context;
 use crate::layout::{
-    Record, Signer, UnfinishedCopy, VerifyingKeyRecord, WrappedDataKey, check, delete, describes_the_store,
-    named_blobs, put,
+    Record, SignInKey, Signer, UnfinishedCopy, VerifyingKeyRecord, WrappedDataKey, check, delete,
+    describes_the_store, named_blobs, put,
 };
 use crate::ports::{
     BlobKey, DataKey, Expect, Inventory, Item, ItemKey, KeyContext, Revision, Wrap, WrappedKey, Write,
     WriteAction,
 };
 use crate::services::error::MaintenanceError;
+use crate::services::identity::sealing;
 use crate::services::keys::data_keys;
 use crate::services::{Error, store, updates};
 
@@ -481,6 +482,7 @@ pub(crate) struct Wrapped {
 enum WrappedRecord {
     DataKey(WrappedDataKey),
     Signer(Signer),
+    SignIn(SignInKey),
 }
 
 impl Wrapped {
@@ -491,6 +493,14 @@ impl Wrapped {
             return Some(read.map(|(record, wrapped)| Self {
                 context: updates::tokens::context(&record.key),
                 record: WrappedRecord::Signer(record),
+                key: WrappedKey(wrapped.to_vec()),
+            }));
+        }
+        if item.key == SignInKey::key() {
+            let read = SignInKey::decode_with(&item.value).map_err(Error::from);
+            return Some(read.map(|(record, wrapped)| Self {
+                context: sealing::context(),
+                record: WrappedRecord::SignIn(record),
                 key: WrappedKey(wrapped.to_vec()),
             }));
         }
@@ -512,6 +522,7 @@ impl Wrapped {
         match &self.record {
             WrappedRecord::DataKey(record) => record.encode_with(&wrapped.0),
             WrappedRecord::Signer(record) => record.encode_with(&wrapped.0),
+            WrappedRecord::SignIn(record) => record.encode_with(&wrapped.0),
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What an operator or a timer runs on a whole store: checks, backups, copies, the sweep, and health checks.
 
+mod audit_days;
 pub mod backup;
 pub mod check;
-pub(crate) mod check_dependencies;
-pub(crate) mod check_environments;
+mod check_audit;
+mod check_dependencies;
+mod check_environments;
 pub mod check_states;
 pub mod copy;
 pub mod health;
 pub mod sweep;
+mod walk;

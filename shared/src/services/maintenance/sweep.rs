@@ -6,6 +6,7 @@
 //! - An update has one for the end of its lease. If its client is gone, the sweep ends the update with what it saved.
 //!   If the client renewed the lease, the item moves to the new end. After the update ended, the item moves to the time
 //!   when its log and its events may be erased (see [`crate::services::updates::retention`]).
+//! - A day of an audit trail has one for its end, when it is signed, and then for the time when it is erased.
 //! - Versions above the number to keep, deleted stacks, states and environments, and blobs that no item names have
 //!   due items too.
 //!
@@ -14,6 +15,7 @@
 use std::iter;
 use std::time::Duration;
 
+use super::audit_days;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::Update;
@@ -94,6 +96,7 @@ async fn sweep_one(ctx: &Context, item: &Item, swept: &mut Swept) -> Result<(), 
         Due::Environment { id, address } => {
             environments::retention::erase_when_due(ctx, *id, address, swept).await?
         }
+        Due::Audit { trail, day } => audit_days::sweep(ctx, trail.as_ref(), *day).await?,
     };
     let mut writes = vec![delete(item.key.clone(), Expect::Revision(item.revision))];
     match next {

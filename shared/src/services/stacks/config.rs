@@ -4,13 +4,14 @@ use crate::context::Context;
 use crate::domain::names::{OrgName, StackAddress};
 use crate::layout::{StackConfig, StackHead};
 use crate::ports::Write;
+use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::environments;
 use crate::services::environments::lookup::{RevisionRef, head_of, parse};
 use crate::services::error::{EnvironmentError, StackError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
-use crate::services::{Error, store};
+use crate::services::{Error, audit, store};
 
 /// The maximum length of a secrets provider's text, in bytes.
 const PROVIDER_BYTES_MAX: usize = 16 << 10;
@@ -83,9 +84,11 @@ pub async fn set(
         if head.value.config == config {
             return Ok(());
         }
-        let next = StackHead { config: config.clone(), ..head.value.clone() };
+        let entry = audit::entry(ctx, "stack.config", &About::Stack(address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let next = StackHead { config: config.clone(), trail: rider.mark(), ..head.value.clone() };
         let write = store::put(ctx, StackHead::key(id), head.unchanged(), &next);
-        if store::commit(ctx, vec![write]).await?.is_ok() {
+        if audit::commit(ctx, vec![write], rider).await?.is_ok() {
             return Ok(());
         }
     }

@@ -9,12 +9,13 @@ use crate::layout::{
     StackOutputs, StackVersion, Stored, UpdateEntry, WrappedDataKey, check, delete,
 };
 use crate::ports::{Expect, ItemKey, Order, Page, Timestamp};
+use crate::services::audit::About;
 use crate::services::error::StackError;
 use crate::services::store::deletion::{commit_to_erase, deletions, erase_former_names};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::store::retry::Attempts;
 use crate::services::updates::retention;
-use crate::services::{Error, store};
+use crate::services::{Error, audit, store};
 
 /// A stack that was deleted and can be undeleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,13 +86,15 @@ pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>
         let name = &deleted.value.name;
         let head = store::read(ctx, &StackHead::key(name.id)).await?;
         let head = head.ok_or_else(|| Error::Broken(format!("the deleted stack {} has no head", name.id)))?;
-        let back = StackHead { deleted: None, ..head.value.clone() };
+        let entry = audit::entry(ctx, "stack.undelete", &About::Stack(address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let back = StackHead { deleted: None, trail: rider.mark(), ..head.value.clone() };
         let writes = vec![
             store::put(ctx, StackEntry::key(address), Expect::Absent, name),
             store::put(ctx, StackHead::key(name.id), head.unchanged(), &back),
             delete(key.clone(), deleted.unchanged()),
         ];
-        match store::commit(ctx, writes).await? {
+        match audit::commit(ctx, writes, rider).await? {
             Ok(()) => return Ok(name.id),
             Err(refusal) if refusal.index == 0 => return Err(StackError::Exists(address.clone()).into()),
             Err(_) => {}

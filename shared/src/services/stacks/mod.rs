@@ -11,15 +11,18 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::audit::About;
 use super::caller::Caller;
+use super::identity::teams;
 use super::store::deletion::deletion;
 use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::store::stack_tags::check_tags;
 use super::updates::takeover;
 use super::updates::takeover::locate_settled;
 use super::updates::{fold, next_version, publish};
-use super::{Error, store, updates, work};
+use super::{Error, audit, store, updates, work};
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::Update;
@@ -70,22 +73,25 @@ pub struct NewStack {
     pub state: Option<Bytes>,
     /// Where the configuration is stored; `None` if it is in a file of the project.
     pub config: Option<StackConfig>,
+    /// The teams that read and update the stack, as the client names them.
+    pub teams: Vec<String>,
 }
 
 /// Creates a stack.
 ///
 /// # Errors
 /// [`StackError::Exists`], [`AccessError::NoOrg`], `EnvironmentError::NoRevision` for configuration that does not exist,
-/// and [`Error::Invalid`] for tags or a deployment that break a rule.
+/// `IdentityError::UnknownTeam`, and [`Error::Invalid`] for tags or a deployment that break a rule.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
     new: NewStack,
 ) -> Result<StackId, Error> {
-    let NewStack { tags, state, config } = new;
-    caller.check_org(&address.org)?;
+    let NewStack { tags, state, config, teams: named } = new;
+    check_may_create(ctx, caller, address, &tags).await?;
     check_tags(&tags)?;
+    let grants = teams::of_new_stack(ctx, caller, address, &named).await?;
     let environment = match &config {
         // Boxed because its future is large, and few stacks need it.
         Some(config) => Box::pin(config::prepare(ctx, caller, &address.org, config)).await?,
@@ -103,6 +109,7 @@ pub async fn create(
         last: None,
         deleted: None,
         config,
+        trail: None,
     };
     let mut name = StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false };
     let mut writes = Vec::new();
@@ -112,14 +119,33 @@ pub async fn create(
         writes.extend(import.writes);
     }
     writes.insert(0, store::put(ctx, StackEntry::key(address), Expect::Absent, &name));
+    let rider = audit::ride(ctx, audit::entry(ctx, "stack.create", &About::Stack(address)), None);
+    head.trail = rider.mark();
     writes.push(store::put(ctx, StackHead::key(id), Expect::Absent, &head));
     writes.extend(environment);
-    match store::commit(ctx, writes).await? {
+    writes.extend(grants);
+    match audit::commit(ctx, writes, rider).await? {
         Ok(()) => Ok(id),
         Err(refusal) if refusal.index == 0 => Err(StackError::Exists(address.clone()).into()),
-        // Another request created an environment of that name at this moment.
-        Err(_) => Err(Error::Contended("the stack's environment")),
+        // Another request created an environment of that name, or changed the teams, at this moment.
+        Err(_) => Err(Error::Contended("the stack's environment or the teams")),
     }
+}
+
+/// Refuses a caller who may not create a stack of this name with these tags. A tag gives no right to create: else every
+/// caller could choose one that does.
+///
+/// # Errors
+/// [`AccessError::NoOrg`], [`AccessError::NotAllowed`].
+async fn check_may_create(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    tags: &BTreeMap<String, String>,
+) -> Result<(), Error> {
+    let standing = caller.on_new_stack(ctx, address).await?;
+    standing.check(caller.needs(), "this")?;
+    standing.check_tags(ctx, tags.keys().map(String::as_str)).await
 }
 
 /// An entry of a stack list.
@@ -196,9 +222,6 @@ pub async fn list(
         .iter()
         .filter(|org| filter.org.as_deref().is_none_or(|only| only == org.as_str()))
         .collect();
-    for org in &orgs {
-        caller.check_org(org)?;
-    }
     orgs.sort();
     let project = match filter.project.as_deref().filter(|project| !project.is_empty()) {
         // A project that cannot exist has no stacks.
@@ -213,8 +236,18 @@ pub async fn list(
     if orgs.get(start).is_none() {
         return Ok((Vec::new(), None));
     }
-    let mut listed = Vec::new();
+    let (mut listed, mut refused, mut shown) = (Vec::new(), None, false);
     for (index, org) in orgs.iter().enumerate().skip(start) {
+        let sight = match caller.lists(ctx, org).await {
+            Ok(sight) => sight,
+            // The rule of one organization does not hide the stacks of others.
+            Err(error @ Error::Access(AccessError::TokenLivesTooLong { .. })) => {
+                (refused, after) = (Some(error), None);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        shown = true;
         let query = StackEntry::of_org(org, project.as_ref()).query(
             after.take(),
             Order::Ascending,
@@ -225,8 +258,9 @@ pub async fn list(
         for item in &page.items {
             let (project, stack) = StackEntry::name_in(&item.key)?;
             let name = StackEntry::decode(&item.value)?;
-            if matches_tag(&name, filter) {
-                listed.push(Listed { address: StackAddress { org: (*org).clone(), project, stack }, name });
+            let address = StackAddress { org: (*org).clone(), project, stack };
+            if matches_tag(&name, filter) && sight.shows(&Unit::stack(&address, Tags::Tags(&name.tags))) {
+                listed.push(Listed { address, name });
             }
         }
         if page.more {
@@ -237,7 +271,10 @@ pub async fn list(
             return Ok((listed, next));
         }
     }
-    Ok((listed, None))
+    match refused.filter(|_| !shown && start == 0) {
+        Some(error) => Err(error),
+        None => Ok((listed, None)),
+    }
 }
 
 fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
@@ -257,12 +294,27 @@ pub async fn project_exists(
     org: &OrgName,
     project: &ProjectName,
 ) -> Result<bool, Error> {
-    match caller.check_org(org) {
+    let sight = match caller.lists(ctx, org).await {
         Err(Error::Access(AccessError::NoOrg(_))) => return Ok(false),
-        checked => checked?,
+        sight => sight?,
+    };
+    let mut query = StackEntry::of_org(org, Some(project)).query(None, Order::Ascending, 1);
+    loop {
+        let page = store::query(ctx, &query).await?;
+        for item in &page.items {
+            let (project, stack) = StackEntry::name_in(&item.key)?;
+            let name = StackEntry::decode(&item.value)?;
+            let address = StackAddress { org: org.clone(), project, stack };
+            if sight.shows(&Unit::stack(&address, Tags::Tags(&name.tags))) {
+                return Ok(true);
+            }
+        }
+        query.after = page.items.last().map(|item| item.key.sort.clone());
+        query.limit = LIST_PAGE;
+        if !page.more {
+            return Ok(false);
+        }
     }
-    let query = StackEntry::of_org(org, Some(project)).query(None, Order::Ascending, 1);
-    Ok(!store::query(ctx, &query).await?.items.is_empty())
 }
 
 /// Deletes a stack: hides it, and frees its name at once. It can be undeleted until a sweep erases it: see
@@ -288,14 +340,16 @@ pub async fn delete(
         }
         let name = read_name(ctx, address).await?;
         let at = ctx.now();
-        let hidden = StackHead { deleted: Some(at), ..head.value.clone() };
+        let entry = audit::entry(ctx, "stack.delete", &About::Stack(address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let hidden = StackHead { deleted: Some(at), trail: rider.mark(), ..head.value.clone() };
         let deleted = DeletedStack { at, by: caller.user.login.clone(), name: name.value.clone() };
         let mut writes = vec![
             layout::delete(StackEntry::key(address), name.unchanged()),
             store::put(ctx, StackHead::key(id), head.unchanged(), &hidden),
         ];
         writes.extend(deletion(ctx, DeletedStack::key(address, id), &deleted, &Due::Stack(id)));
-        if store::commit(ctx, writes).await?.is_ok() {
+        if audit::commit(ctx, writes, rider).await?.is_ok() {
             ctx.memory.names.forget(address);
             return Ok(());
         }
@@ -390,13 +444,19 @@ async fn change_tags(
     change: impl Fn(BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error>,
 ) -> Result<(), Error> {
     locate(ctx, caller, address).await?;
+    let standing = caller.on_stack(ctx, address).await?;
     let mut attempts = Attempts::at("the stack's tags");
     loop {
         attempts.begin()?;
         let name = read_name(ctx, address).await?;
         let next = StackEntry { tags: change(name.value.tags.clone())?, ..name.value.clone() };
+        let (old, new) = (&name.value.tags, &next.tags);
+        let changed = old.keys().chain(new.keys()).filter(|tag| old.get(*tag) != new.get(*tag));
+        standing.check_tags(ctx, changed.map(String::as_str)).await?;
         let write = store::put(ctx, StackEntry::key(address), name.unchanged(), &next);
-        if store::commit(ctx, vec![write]).await?.is_ok() {
+        let entry = audit::entry(ctx, "stack.tag", &About::Stack(address));
+        if audit::commit_by_writer(ctx, vec![write], entry).await?.is_ok() {
+            ctx.memory.tags.forget(address);
             return Ok(());
         }
     }

@@ -118,7 +118,9 @@ async fn stack_of(
         }
         let next = updates::direct::prepare_rehome(ctx, caller, &located, &plan.from, &plan.to).await?;
         let Some(next) = next else { return Ok(Rehomed::Elsewhere) };
-        if let Some(Made { version, .. }) = updates::direct::take_head(ctx, located, next).await? {
+        if let Some(Made { version, .. }) =
+            updates::direct::take_head(ctx, located, next, "stack.rehome").await?
+        {
             return Ok(Rehomed::Done(version));
         }
     }

@@ -5,17 +5,19 @@
 //! They name the old address, so their secrets are still decrypted under it (see [`stack_lookup::locate_keys`]).
 
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::layout::{FormerStackName, FormerStackNameEntry, StackEntry, StackHead, delete};
 use crate::ports::Expect;
+use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::StackError;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::updates::{next_version, takeover};
-use crate::services::{Error, store, updates};
+use crate::services::{Error, audit, store, updates};
 
 /// The parts of an address to change; `None` keeps a part.
 #[derive(Debug, Default)]
@@ -59,7 +61,18 @@ pub async fn rename(
             }
             Err(error) => return Err(error),
         };
-        caller.check_org(&to.org)?;
+        let mut writes = Vec::new();
+        if to != *from {
+            let standing = caller.on_new_stack(ctx, &to).await?;
+            standing.check(caller.needs(), "a new name")?;
+            let tags = store::access::tags_of_stack(ctx, from).await?;
+            let unit = Unit::stack(&to, Tags::Tags(&tags));
+            standing.check_reached(ctx, &unit).await?;
+            if to.org == from.org {
+                let from = Unit::stack(from, Tags::None);
+                writes.extend(store::access::renamed(ctx, &to.org, &from, &unit).await?);
+            }
+        }
         takeover::check_free(ctx, &head.value).await?;
         match stack_lookup::find(ctx, &to).await? {
             // A concurrent repeat renamed it after the stack was read. The next attempt detects that.
@@ -68,14 +81,21 @@ pub async fn rename(
             None => {}
         }
         let Some(name) = store::read(ctx, &StackEntry::key(from)).await? else { continue };
-        let mut new_head = StackHead { address: to.clone(), ..head.value.clone() };
+        let is_transfer = to.org != from.org;
+        let action = if is_transfer { "stack.transfer" } else { "stack.rename" };
+        let entry = audit::entry(ctx, action, &About::Stack(from)).saying(format!("to {to}"));
+        let mut rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        if is_transfer {
+            let arrived = audit::entry(ctx, action, &About::Stack(&to)).saying(format!("from {from}"));
+            rider = rider.and(ctx, arrived);
+        }
+        let mut new_head = StackHead { address: to.clone(), trail: rider.mark(), ..head.value.clone() };
         let mut new_name = name.value.clone();
         let next = updates::direct::prepare_rename(ctx, caller, id, &head.value, &to).await?;
         let update = next.as_ref().map(|next| next.update);
-        let mut writes = Vec::new();
         if let Some(next) = next {
             next_version::advance(&mut new_head, &mut new_name, &next);
-            writes = next.writes;
+            writes.extend(next.writes);
         }
         writes.insert(0, store::put(ctx, StackEntry::key(&to), Expect::Absent, &new_name));
         writes.push(delete(StackEntry::key(from), name.unchanged()));
@@ -83,7 +103,7 @@ pub async fn rename(
         let former = FormerStackNameEntry { address: from.clone() };
         writes.push(store::put(ctx, FormerStackNameEntry::key(id, from), Expect::Any, &former));
         writes.push(store::put(ctx, StackHead::key(id), head.unchanged(), &new_head));
-        if store::commit(ctx, writes).await?.is_ok() {
+        if audit::commit(ctx, writes, rider).await?.is_ok() {
             ctx.memory.names.forget(from);
             return Ok(update);
         }

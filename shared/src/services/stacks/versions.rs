@@ -33,7 +33,7 @@ pub async fn restore(
         attempts.begin()?;
         let located = takeover::locate_free(ctx, caller, address).await?;
         let next = updates::direct::prepare_restore(ctx, caller, &located, version).await?;
-        if let Some(made) = updates::direct::take_head(ctx, located, next).await? {
+        if let Some(made) = updates::direct::take_head(ctx, located, next, "stack.restore").await? {
             return Ok(made);
         }
     }

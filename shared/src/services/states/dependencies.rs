@@ -11,15 +11,18 @@ use futures::StreamExt;
 
 use super::{Located, StateRef};
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StateAddress};
 use crate::domain::tfstate::{Direction, Ends, Graph, Layers, default_input};
 use crate::layout::{Record, StateEdge, StateGraph, StateHead, Stored, check, delete};
-use crate::ports::{Expect, Item, Order, Timestamp, Write};
+use crate::ports::{Expect, Item, Timestamp, Write};
 use crate::services::caller::Caller;
 use crate::services::error::StateError;
+use crate::services::standing::Sight;
 use crate::services::states;
 use crate::services::store::due::{Next, Pages};
+use crate::services::store::page;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
@@ -115,17 +118,26 @@ pub struct End {
     /// Its id.
     pub id: StateId,
     /// Whether it was deleted.
-    pub removed: bool,
+    pub is_deleted: bool,
 }
 
 impl End {
     fn of(id: StateId, head: &StateHead) -> Self {
-        Self { address: Some(head.address.clone()), id, removed: head.deleted.is_some() }
+        Self { address: Some(head.address.clone()), id, is_deleted: head.deleted.is_some() }
+    }
+
+    /// Whether a request may show the state. Grants by label do not count here: only its name is known.
+    pub(super) fn is_shown(&self, sight: &Sight<'_>) -> bool {
+        match &self.address {
+            Some(address) => sight.shows(&Unit::state(address, Tags::None)),
+            // An erased state has only its ID left.
+            None => true,
+        }
     }
 
     /// The end for a state without a record.
     pub(crate) fn gone(id: StateId) -> Self {
-        Self { address: None, id, removed: true }
+        Self { address: None, id, is_deleted: true }
     }
 }
 
@@ -147,7 +159,7 @@ impl std::fmt::Display for End {
 /// has an input of this name; [`StateError::TooManyDependencies`]; [`StateError::NoInputName`] if no default name can
 /// be made.
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -> Result<Named, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     let mut attempts = Attempts::at("the graph of states");
     loop {
         attempts.begin()?;
@@ -197,12 +209,12 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
 }
 
 /// Finds a state of this organization.
-async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, place: &StateRef) -> Result<Located, Error> {
-    let located = states::locate(ctx, caller, place).await?;
+async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, state: &StateRef) -> Result<Located, Error> {
+    let located = states::locate(ctx, caller, state).await?;
     if located.head.value.address.org == *org {
         Ok(located)
     } else {
-        Err(StateError::NotFound(place.to_string()).into())
+        Err(StateError::NotFound(state.to_string()).into())
     }
 }
 
@@ -267,7 +279,7 @@ pub(super) async fn describe(
     if wanted.len() > HEADS_MAX {
         for states::Listed { address, entry } in states::all(ctx, org).await? {
             if wanted.remove(&entry.id) {
-                found.insert(entry.id, End { address: Some(address), id: entry.id, removed: false });
+                found.insert(entry.id, End { address: Some(address), id: entry.id, is_deleted: false });
             }
         }
     }
@@ -320,21 +332,35 @@ pub async fn list(
     filter: &Filter,
     after: Option<String>,
 ) -> Result<(Vec<Named>, Option<String>), Error> {
-    caller.check_org(org)?;
+    let sight = caller.lists(ctx, org).await?;
     let (producer, consumer) = futures::try_join!(
         id_of(ctx, caller, org, filter.producer.as_ref()),
         id_of(ctx, caller, org, filter.consumer.as_ref())
     )?;
-    let query = StateEdge::of_org(org).query(after, Order::Ascending, EDGES_PAGE);
-    let page = store::query(ctx, &query).await?;
-    let last = page.items.last().map(|item| item.key.sort.clone());
-    let mut edges = page.items.iter().map(Edge::read).collect::<Result<Vec<_>, _>>()?;
+    let (items, next) = page::read(ctx, StateEdge::of_org(org), after, EDGES_PAGE).await?;
+    let mut edges = items.iter().map(Edge::read).collect::<Result<Vec<_>, _>>()?;
     edges.retain(|Edge { ends, .. }| {
         producer.is_none_or(|id| id == ends.producer)
             && consumer.is_none_or(|id| id == ends.consumer)
             && filter.output.as_ref().is_none_or(|output| *output == ends.output)
     });
-    Ok((name(ctx, org, edges).await?, last.filter(|_| page.more)))
+    let mut named = name(ctx, org, edges).await?;
+    named.retain(|named| named.consumer.is_shown(&sight));
+    Ok((named, next))
+}
+
+/// Refuses a caller who may not do what the request needs with the consumer of an edge, as if the edge did not exist. A
+/// caller with the right in the whole organization costs no read.
+async fn check_edge(ctx: &Context, caller: &Caller, org: &OrgName, edge: &Edge) -> Result<(), Error> {
+    if caller.in_org(ctx, org).await?.has(caller.needs()) {
+        return Ok(());
+    }
+    let sight = caller.lists(ctx, org).await?;
+    let named = with_names(ctx, org, edge.clone()).await?;
+    match named.consumer.is_shown(&sight) {
+        true => Ok(()),
+        false => Err(StateError::NoDependency(edge.id.to_string()).into()),
+    }
 }
 
 /// The id of a state in a filter. A state given by its id need not exist: it may have been erased, and its edges may
@@ -343,12 +369,12 @@ async fn id_of(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
-    place: Option<&StateRef>,
+    state: Option<&StateRef>,
 ) -> Result<Option<StateId>, Error> {
-    Ok(match place {
+    Ok(match state {
         None => None,
         Some(StateRef::Id(id)) => Some(*id),
-        Some(place @ StateRef::Name(_)) => Some(locate(ctx, caller, org, place).await?.id),
+        Some(state @ StateRef::Name(_)) => Some(locate(ctx, caller, org, state).await?.id),
     })
 }
 
@@ -368,8 +394,10 @@ async fn with_names(ctx: &Context, org: &OrgName, edge: Edge) -> Result<Named, E
 /// # Errors
 /// `AccessError::NoOrg`, [`StateError::NoDependency`].
 pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
-    caller.check_org(org)?;
-    with_names(ctx, org, Edge::read(&find(ctx, org, id).await?)?).await
+    caller.lists(ctx, org).await?;
+    let edge = Edge::read(&find(ctx, org, id).await?)?;
+    check_edge(ctx, caller, org, &edge).await?;
+    with_names(ctx, org, edge).await
 }
 
 /// Sets or removes the JSON text of the mock value, which replaces an output that does not exist.
@@ -383,12 +411,13 @@ pub async fn set_mock(
     id: EdgeId,
     mock: Option<String>,
 ) -> Result<Named, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     let mut attempts = Attempts::at("the edge");
     loop {
         attempts.begin()?;
         let item = find(ctx, org, id).await?;
         let edge = Edge { mock: mock.clone(), ..Edge::read(&item)? };
+        check_edge(ctx, caller, org, &edge).await?;
         let write = edge.write(ctx, org, Expect::Revision(item.revision));
         if store::commit(ctx, vec![write]).await?.is_ok() {
             return with_names(ctx, org, edge).await;
@@ -401,7 +430,7 @@ pub async fn set_mock(
 /// # Errors
 /// `AccessError::NoOrg`, [`StateError::NoDependency`].
 pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -> Result<Named, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     let mut attempts = Attempts::at("the graph of states");
     loop {
         attempts.begin()?;
@@ -409,6 +438,7 @@ pub async fn remove(ctx: &Context, caller: &Caller, org: &OrgName, id: EdgeId) -
         let stored = store::read(ctx, &key);
         let (stored, item) = futures::try_join!(stored, find(ctx, org, id))?;
         let edge = Edge::read(&item)?;
+        check_edge(ctx, caller, org, &edge).await?;
         let gone = delete(item.key, Expect::Revision(item.revision));
         if store::commit(ctx, vec![gone, moved(ctx, org, stored.as_ref(), 1)]).await?.is_ok() {
             return with_names(ctx, org, edge).await;
@@ -475,10 +505,10 @@ pub async fn topology(
     from: Option<&StateRef>,
     direction: Direction,
 ) -> Result<Topology, Error> {
-    caller.check_org(org)?;
+    let shown = caller.lists(ctx, org).await?;
     let located = async {
         match from {
-            Some(place) => locate(ctx, caller, org, place).await.map(|located| Some(located.id)),
+            Some(state) => locate(ctx, caller, org, state).await.map(|located| Some(located.id)),
             None => Ok(None),
         }
     };
@@ -488,6 +518,7 @@ pub async fn topology(
     let named = |layer: Vec<StateId>| {
         let mut ends: Vec<End> =
             layer.iter().map(|id| names.get(id).cloned().unwrap_or_else(|| End::gone(*id))).collect();
+        ends.retain(|end| end.is_shown(&shown));
         ends.sort();
         ends
     };

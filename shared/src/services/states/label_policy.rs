@@ -15,7 +15,7 @@ use crate::services::{Error, store};
 /// # Errors
 /// `AccessError::NoOrg`.
 pub async fn get(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Option<StoredLabelPolicy>, Error> {
-    caller.check_org(org)?;
+    caller.check_org(ctx, org).await?;
     Ok(read(ctx, org).await?.map(|stored| stored.value))
 }
 
@@ -35,7 +35,7 @@ pub async fn replace(
     version: u64,
     policy: LabelPolicy,
 ) -> Result<StoredLabelPolicy, Error> {
-    caller.check_org(org)?;
+    caller.check_org(ctx, org).await?;
     policy.check().map_err(InvalidInput::from)?;
     let mut current = read(ctx, org).await?;
     let next = StoredLabelPolicy {

@@ -9,15 +9,16 @@ use futures::StreamExt;
 use super::{ListFilter, Listed, StateRef, WithLock};
 use crate::context::Context;
 use crate::domain::names::{OrgName, StateAddress};
-use crate::domain::role::Role;
+use crate::domain::role::Right;
 use crate::domain::tfstate::LockInfo;
 use crate::layout::{StateHead, StateHolder, StateLock, Stored};
 use crate::ports::{Expect, Timestamp};
+use crate::services::audit::About;
 use crate::services::caller::{Caller, Taken, What};
 use crate::services::error::{AccessError, InvalidInput, StateError};
 use crate::services::states;
 use crate::services::store::retry::Attempts;
-use crate::services::{Error, store};
+use crate::services::{Error, audit, store};
 use crate::settings::StateLimits;
 
 /// Ended locks of a state whose IDs are kept.
@@ -36,20 +37,20 @@ const READ_AT_ONCE: usize = 16;
 pub async fn lock(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     info: &LockInfo,
     limits: &StateLimits,
 ) -> Result<StateAddress, Error> {
-    let found = states::find_or_create(ctx, caller, place).await.map_err(|error| match error {
+    let found = states::find_or_create(ctx, caller, state).await.map_err(|error| match error {
         Error::Access(AccessError::NotAllowed(why)) if why.needs > caller.needs() => {
             StateError::LockNotAllowed(why).into()
         }
         Error::State(StateError::Deleted(why)) => Error::State(StateError::LockOfDeleted(why)),
         error => error,
     })?;
-    let allowed =
-        caller.check_more(&found.head.value.address.org, needs(info), "a lock for a run that may write");
-    allowed.map_err(|error| match error {
+    let head = &found.head.value;
+    let standing = caller.on_state(ctx, &head.address, &head.labels).await?;
+    standing.check(needs(info), "a lock for a run that may write").map_err(|error| match error {
         Error::Access(AccessError::NotAllowed(why)) => StateError::LockNotAllowed(why).into(),
         error => error,
     })?;
@@ -66,10 +67,10 @@ pub async fn lock(
 pub async fn lock_by_hand(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     reason: &str,
 ) -> Result<(StateAddress, StateHolder), Error> {
-    let found = states::locate_with_lock(ctx, caller, place).await?;
+    let found = states::locate_with_lock(ctx, caller, state).await?;
     let login = caller.user.login.to_string();
     let info = LockInfo {
         id: ctx.ids.uuid().to_string(),
@@ -92,9 +93,9 @@ pub async fn lock_by_hand(
 /// `clistate.NewLocker`.
 const READERS: [&str; 3] = ["OperationTypePlan", "OperationTypeInvalid", "migration source state"];
 
-/// The role that a lock needs, by the operation that its client names.
-fn needs(info: &LockInfo) -> Role {
-    if READERS.contains(&info.operation.as_str()) { Role::Plan } else { Role::Apply }
+/// The right that a lock needs, by the operation that its client names.
+fn needs(info: &LockInfo) -> Right {
+    if READERS.contains(&info.operation.as_str()) { Right::Plan } else { Right::Apply }
 }
 
 /// The caller as the holder of a new lock.
@@ -104,7 +105,7 @@ fn holder(ctx: &Context, caller: &Caller, info: LockInfo, by_hand: bool) -> Stat
 }
 
 pub(super) fn taken(holder: &StateHolder) -> Taken<'_> {
-    let needs = if holder.by_hand { Role::Member } else { needs(&holder.info) };
+    let needs = if holder.by_hand { Right::Member } else { needs(&holder.info) };
     Taken { by: &holder.by, user_made: holder.user_made, at: holder.since, needs }
 }
 
@@ -131,7 +132,9 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
         };
         if let Some(other) = &next.holder {
             let is_repeat = other.info.id == holder.info.id;
-            if is_repeat && caller.has_taken(&found.head.value.address.org, &taken(other)) {
+            let head = &found.head.value;
+            if is_repeat && caller.on_state(ctx, &head.address, &head.labels).await?.has_taken(&taken(other))
+            {
                 return Ok(());
             }
             if !has_expired(&found.head.value, other, ctx.now()) {
@@ -142,7 +145,12 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
         }
         next.holder = Some(holder.clone());
         let write = store::put(ctx, key.clone(), expect, &next);
-        match store::commit(ctx, vec![write]).await? {
+        let entry = audit::entry(ctx, "state.lock", &About::State(&found.head.value.address));
+        let entry = entry.saying(match holder.by_hand {
+            true => format!("by hand: {}", holder.info.info),
+            false => format!("lock {}", short(&holder.info.id)),
+        });
+        match audit::commit_by_writer(ctx, vec![write], entry).await? {
             Ok(()) => return Ok(()),
             // Another caller was first. The refusal has the lock as it is now.
             Err(refusal) => lock = refusal.current.as_ref().map(Stored::read).transpose()?,
@@ -152,7 +160,7 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
 
 /// Whether the state's policy lets another caller take this lock. Each write of the holder extends it.
 pub fn has_expired(head: &StateHead, holder: &StateHolder, now: Timestamp) -> bool {
-    let is_for_plan = needs(&holder.info) == Role::Plan;
+    let is_for_plan = needs(&holder.info) == Right::Plan;
     let Some(seconds) = head.policy.lock_expires_after(is_for_plan).filter(|_| !holder.by_hand) else {
         return false;
     };
@@ -180,6 +188,25 @@ pub enum Unlocked {
     Forced(Box<StateHolder>),
 }
 
+impl Unlocked {
+    /// How a state was unlocked, for the audit log.
+    pub fn describe(&self, caller: &Caller) -> String {
+        match self {
+            Self::Already => "it was not held".to_owned(),
+            Self::ByItsId(holder) if caller.is(&holder.by.of, &holder.by.login, holder.user_made) => {
+                format!("lock {}", short(&holder.info.id))
+            }
+            Self::ByItsId(holder) => format!("lock {} of {}", short(&holder.info.id), holder.by.login),
+            Self::Forced(holder) => format!("forced: lock {} of {}", short(&holder.info.id), holder.by.login),
+        }
+    }
+}
+
+/// A lock's ID, shortened for a log: clients may send any text.
+pub fn short(id: &str) -> String {
+    id.chars().filter(char::is_ascii_graphic).take(40).collect()
+}
+
 /// Unlocks a state. Without an ID, it releases any lock: Terraform's `force-unlock` sends none. The user who took the
 /// lock may always release it. Two reads at the same time and one conditional write. Returns the address of the state
 /// if it exists.
@@ -190,18 +217,19 @@ pub enum Unlocked {
 pub async fn unlock(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     id: Option<&str>,
 ) -> Result<(Option<StateAddress>, Unlocked), Error> {
     let mut attempts = Attempts::at("the state's lock");
     loop {
         attempts.begin()?;
-        let Some(WithLock { id: state, head, lock }) = states::find_with_lock(ctx, caller, place).await?
+        let Some(WithLock { id: state_id, head, lock }) = states::find_with_lock(ctx, caller, state).await?
         else {
             return Ok((None, Unlocked::Already));
         };
-        let org = head.value.address.org.clone();
-        let address = Some(head.value.address);
+        let standing = caller.on_state(ctx, &head.value.address, &head.value.labels).await?;
+        let of = head.value.address;
+        let address = Some(of.clone());
         let Some(lock) = lock else { return Ok((address, Unlocked::Already)) };
         let Some(holder) = lock.value.holder.clone().map(Box::new) else {
             return Ok((address, Unlocked::Already));
@@ -215,12 +243,20 @@ pub async fn unlock(
             Some(_) => return Err(StateError::NotHolder(holder).into()),
         };
         let what = What { own: "releasing your lock", others: "breaking the lock of another user" };
-        caller.check_may_end(&org, &taken(&holder), what)?;
+        standing.check_may_end(&taken(&holder), what)?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
-        let key = StateLock::key(state);
+        let key = StateLock::key(state_id);
         let write = store::put(ctx, key, lock.unchanged(), &next);
-        if store::commit(ctx, vec![write]).await?.is_ok() {
+        let entry = audit::entry(ctx, "state.unlock", &About::State(&of));
+        let how = unlocked.describe(caller);
+        // The request knows the reason that a person gave.
+        let detail = match &entry.record.detail {
+            Some(reason) => format!("{how}; {reason}"),
+            None => how,
+        };
+        let entry = entry.saying(detail);
+        if audit::commit_by_writer(ctx, vec![write], entry).await?.is_ok() {
             return Ok((address, unlocked));
         }
     }
@@ -250,9 +286,8 @@ pub async fn list(
 ) -> Result<(Vec<Held>, Option<String>), Error> {
     let (listed, next) = states::list(ctx, caller, org, &ListFilter::default(), after).await?;
     let read = |state: Listed| async move {
-        let place = StateRef::Id(state.entry.id);
         // A state that was deleted meanwhile holds no lock.
-        let found = match states::find_with_lock(ctx, caller, &place).await {
+        let found = match states::find_with_lock(ctx, caller, &StateRef::Id(state.entry.id)).await {
             Err(Error::State(StateError::NotFound(_))) => None,
             found => found?,
         };

@@ -1,31 +1,34 @@
 //! Terraform states: creating, finding, listing, renaming, deleting and undeleting them.
 
-pub(crate) mod blobs;
+pub(super) mod blobs;
 pub mod dependencies;
 pub mod label_compliance;
 pub mod label_policy;
 pub mod locks;
 pub mod outputs;
-pub(crate) mod retention;
+pub(super) mod retention;
 pub mod schemas;
 pub mod staleness;
 pub mod versions;
 pub mod writes;
 
+use super::audit::About;
 use super::caller::Caller;
 use super::store::deletion::{deletion, undeletable_until};
-use super::{Error, store};
+use super::store::page;
+use super::{Error, audit, store};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::StateId;
 use crate::domain::names::{OrgName, ProjectName, StateAddress, StateName};
-use crate::domain::role::Role;
+use crate::domain::role::Right;
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, Labels, Policy, merged};
 use crate::layout::{
     self, DeletedState, Due, FormerStateName, FormerStateNameEntry, Key, Record, StateEntry, StateHead,
     StateLock, Stored, check, put,
 };
-use crate::ports::{Expect, Item, Order, Revision, Timestamp, Write};
+use crate::ports::{Expect, Item, Revision, Timestamp, Write};
 use crate::services::error::{InvalidInput, ReservedName, StateError};
 use crate::services::store::retry::Attempts;
 
@@ -79,6 +82,10 @@ enum Found {
 }
 
 impl Found {
+    fn new(found: WithLock) -> Self {
+        Self::State(Box::new(found))
+    }
+
     fn state(self) -> Option<WithLock> {
         match self {
             Self::State(found) => Some(*found),
@@ -94,8 +101,8 @@ impl Found {
 /// # Errors
 /// [`StateError::NotFound`] for an id that no state has, and the same for a state of an organization that the caller
 /// may not see; [`StateError::Deleted`] for a reserved name; `AccessError::NotAllowed`.
-pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Located>, Error> {
-    let found = look_up(ctx, caller, place, false).await?.state();
+pub async fn find(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Option<Located>, Error> {
+    let found = look_up(ctx, caller, state, false).await?.state();
     Ok(found.map(|WithLock { id, head, .. }| Located { id, head }))
 }
 
@@ -103,8 +110,8 @@ pub async fn find(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Op
 ///
 /// # Errors
 /// [`StateError::NotFound`].
-pub async fn locate(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Located, Error> {
-    find(ctx, caller, place).await?.ok_or_else(|| Error::State(StateError::NotFound(place.to_string())))
+pub async fn locate(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Located, Error> {
+    find(ctx, caller, state).await?.ok_or_else(|| Error::State(StateError::NotFound(state.to_string())))
 }
 
 /// As [`find`], with the lock, which is read at the same time as the head.
@@ -114,41 +121,49 @@ pub async fn locate(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<
 pub async fn find_with_lock(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
 ) -> Result<Option<WithLock>, Error> {
-    Ok(look_up(ctx, caller, place, true).await?.state())
+    Ok(look_up(ctx, caller, state, true).await?.state())
 }
 
 /// As [`find_with_lock`], for a state that must exist.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
-pub async fn locate_with_lock(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
-    find_with_lock(ctx, caller, place)
+pub async fn locate_with_lock(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<WithLock, Error> {
+    find_with_lock(ctx, caller, state)
         .await?
-        .ok_or_else(|| Error::State(StateError::NotFound(place.to_string())))
+        .ok_or_else(|| Error::State(StateError::NotFound(state.to_string())))
 }
 
-async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bool) -> Result<Found, Error> {
-    let address = match place {
+async fn look_up(ctx: &Context, caller: &Caller, state: &StateRef, with_lock: bool) -> Result<Found, Error> {
+    let address = match state {
         StateRef::Id(id) => {
             let found = read_state(ctx, *id, with_lock).await?;
-            let missing = || Error::State(StateError::NotFound(place.to_string()));
+            let missing = || Error::State(StateError::NotFound(state.to_string()));
             let found = found.filter(|found| found.head.value.deleted.is_none()).ok_or_else(missing)?;
-            caller.check(&found.head.value.address.org, missing)?;
-            return Ok(Found::State(Box::new(found)));
+            return admitted(ctx, caller, found, missing).await;
         }
         StateRef::Name(address) => address,
     };
-    // Checked before anything is read, so that the time of the answer does not reveal what exists.
-    caller.check(&address.org, || Error::State(StateError::NotFound(place.to_string())))?;
+    // Checked before anything is read, so that the time of the answer does not reveal what exists. A label can give
+    // the right that the name does not give.
+    let missing = || Error::State(StateError::NotFound(state.to_string()));
+    let standing = caller.on_state_name(ctx, address).await;
+    let by_name = match standing {
+        Ok((standing, true)) if !standing.has(caller.needs()) => false,
+        standing => {
+            caller.admit(standing.map(|(standing, _)| standing), missing)?;
+            true
+        }
+    };
     let is_it = |found: &WithLock| {
         let head = &found.head.value;
         head.address == *address && head.deleted.is_none()
     };
     if let Some(id) = ctx.memory.state_names.get(address, ctx.now(), REMEMBERED_FOR) {
         if let Some(found) = read_state(ctx, id, with_lock).await?.filter(is_it) {
-            return Ok(Found::State(Box::new(found)));
+            return if by_name { Ok(Found::new(found)) } else { admitted(ctx, caller, found, missing).await };
         }
         ctx.memory.state_names.forget(address);
     }
@@ -156,17 +171,31 @@ async fn look_up(ctx: &Context, caller: &Caller, place: &StateRef, with_lock: bo
         let id = entry.value.id;
         if let Some(found) = read_state(ctx, id, with_lock).await?.filter(is_it) {
             ctx.memory.state_names.put(address.clone(), ctx.now(), id);
-            return Ok(Found::State(Box::new(found)));
+            return if by_name { Ok(Found::new(found)) } else { admitted(ctx, caller, found, missing).await };
         }
     }
     // A state that was renamed or deleted after its name was read left this item too.
     match former(ctx, address, with_lock).await? {
+        // It has another name now, which decides.
         Former { state: Some(found), .. } if found.head.value.deleted.is_none() => {
-            Ok(Found::State(Box::new(found)))
+            admitted(ctx, caller, found, missing).await
         }
+        Former { .. } if !by_name => Err(missing()),
         Former { state: Some(found), .. } => Err(reserved_name(ctx, address, found).await?),
         Former { state: None, expect } => Ok(Found::Nothing(expect)),
     }
+}
+
+/// The state that was found, for a caller with the right that the request needs.
+async fn admitted(
+    ctx: &Context,
+    caller: &Caller,
+    found: WithLock,
+    missing: impl FnOnce() -> Error,
+) -> Result<Found, Error> {
+    let StateHead { address, labels, .. } = &found.head.value;
+    caller.admit(caller.on_state(ctx, address, labels).await, missing)?;
+    Ok(Found::new(found))
 }
 
 /// What the item of a former name says about that name.
@@ -211,8 +240,8 @@ async fn former(ctx: &Context, address: &StateAddress, with_lock: bool) -> Resul
 async fn reserved_name(ctx: &Context, name: &StateAddress, found: WithLock) -> Result<Error, Error> {
     let WithLock { id, head, .. } = found;
     let address = head.value.address;
-    let removed = store::read(ctx, &DeletedState::key(&address, id)).await?;
-    let by = removed.map(|removed| removed.value.by.login);
+    let deleted = store::read(ctx, &DeletedState::key(&address, id)).await?;
+    let by = deleted.map(|deleted| deleted.value.by.login);
     let at = head.value.deleted.unwrap_or(head.value.created);
     Ok(Error::State(StateError::Deleted(Box::new(ReservedName { id, name: name.clone(), address, by, at }))))
 }
@@ -258,16 +287,18 @@ pub async fn create(
     address: &StateAddress,
     beginning: &Beginning,
 ) -> Result<Located, Error> {
-    caller.check_org(&address.org)?;
+    let standing = caller.on_state(ctx, address, &Labels::new()).await?;
+    standing.check(caller.needs(), "this")?;
     if beginning.policy != Policy::default() {
-        caller.check_more(&address.org, Role::Member, "a policy for a new state")?;
+        standing.check(Right::Member, "a policy for a new state")?;
     }
     let labels = merged(&Labels::new(), &beginning.labels).map_err(InvalidInput::from)?;
+    standing.check_tags(ctx, labels.keys().map(LabelKey::as_str)).await?;
     label_policy::judge(ctx, &address.org, &Labels::new(), &labels).await?;
     let head = StateHead { labels, ..new_head(ctx, caller, address, beginning.policy) };
     let former = former(ctx, address, true).await?;
     if former.state.as_ref().is_some_and(|found| found.head.value.deleted.is_none()) {
-        caller.check_more(&address.org, Role::Member, "a name that leads to another state")?;
+        standing.check(Right::Member, "a name that leads to another state")?;
     }
     make(ctx, beginning.id, head, former.take_unlocked(address)?).await
 }
@@ -275,13 +306,16 @@ pub async fn create(
 async fn make(
     ctx: &Context,
     id: Option<StateId>,
-    head: StateHead,
+    mut head: StateHead,
     former: Vec<Write>,
 ) -> Result<Located, Error> {
+    let entry = audit::entry(ctx, "state.create", &About::State(&head.address));
+    let rider = audit::ride(ctx, entry, None);
+    head.trail = rider.mark();
     let brought = id.is_some();
     let id = id.unwrap_or_else(|| new_id(ctx));
     let (revision, writes) = create_writes(ctx, id, &head, former);
-    if store::commit(ctx, writes).await?.is_ok() {
+    if audit::commit(ctx, writes, rider).await?.is_ok() {
         return Ok(Located { id, head: Stored { value: head, revision } });
     }
     let there = store::read(ctx, &StateHead::key(id)).await?;
@@ -322,6 +356,7 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
         has_schemas: false,
         deleted: None,
         erasing: false,
+        trail: None,
     }
 }
 
@@ -342,18 +377,19 @@ fn create_writes(ctx: &Context, id: StateId, head: &StateHead, former: Vec<Write
 /// # Errors
 /// As [`find`], so a reserved name is not taken; `AccessError::NotAllowed` if the state does not exist and the caller
 /// may not create one.
-pub async fn find_or_create(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<WithLock, Error> {
+pub async fn find_or_create(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<WithLock, Error> {
     let mut attempts = Attempts::at("the state's name");
     loop {
         attempts.begin()?;
-        let former = match look_up(ctx, caller, place, true).await? {
+        let former = match look_up(ctx, caller, state, true).await? {
             Found::State(found) => return Ok(*found),
             Found::Nothing(former) => former,
         };
-        let StateRef::Name(address) = place else {
-            return Err(StateError::NotFound(place.to_string()).into());
+        let StateRef::Name(address) = state else {
+            return Err(StateError::NotFound(state.to_string()).into());
         };
-        caller.check_more(&address.org, Role::Apply, "creating a state")?;
+        let (standing, _) = caller.on_state_name(ctx, address).await?;
+        standing.check(Right::Apply, "creating a state")?;
         let former = vec![Former::take(FormerStateName::key(address), former)];
         match make(ctx, None, new_head(ctx, caller, address, Policy::default()), former).await {
             Ok(Located { id, head }) => return Ok(WithLock { id, head, lock: None }),
@@ -426,18 +462,18 @@ pub async fn list(
     filter: &ListFilter,
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
-    caller.check_org(org)?;
-    let query = StateEntry::of_org(org, filter.project.as_ref()).query(after, Order::Ascending, LIST_PAGE);
-    let page = store::query(ctx, &query).await?;
-    let last = page.items.last().map(|item| item.key.sort.clone());
+    let sight = caller.lists(ctx, org).await?;
+    let prefix = StateEntry::of_org(org, filter.project.as_ref());
+    let (items, next) = page::read(ctx, prefix, after, LIST_PAGE).await?;
     let mut listed = Vec::new();
-    for item in &page.items {
+    for item in &items {
         let one = read_name(org, item)?;
-        if filter.shows(&one.entry.labels) {
+        let unit = Unit::state(&one.address, Tags::Labels(&one.entry.labels));
+        if filter.shows(&one.entry.labels) && sight.shows(&unit) {
             listed.push(one);
         }
     }
-    Ok((listed, last.filter(|_| page.more)))
+    Ok((listed, next))
 }
 
 /// A deleted state that can be undeleted.
@@ -446,7 +482,7 @@ pub struct ListedDeleted {
     /// The address before the deletion.
     pub address: StateAddress,
     /// The record of the deletion.
-    pub removed: DeletedState,
+    pub deleted: DeletedState,
     /// The earliest time at which a sweep may erase it.
     pub until: Timestamp,
 }
@@ -472,26 +508,25 @@ pub async fn list_deleted(
     filter: &DeletedFilter,
     after: Option<String>,
 ) -> Result<(Vec<ListedDeleted>, Option<String>), Error> {
-    caller.check_org(org)?;
-    let query = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref()).query(
-        after,
-        Order::Ascending,
-        LIST_PAGE,
-    );
-    let page = store::query(ctx, &query).await?;
-    let last = page.items.last().map(|item| item.key.sort.clone());
-    let listed = page
-        .items
+    let sight = caller.lists(ctx, org).await?;
+    let prefix = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref());
+    let (items, next) = page::read(ctx, prefix, after, LIST_PAGE).await?;
+    let listed = items
         .iter()
         .map(|item| {
             let (project, state) = DeletedState::name_in(&item.key)?;
             let address = StateAddress { org: org.clone(), project, state };
-            let removed = DeletedState::decode(&item.value)?;
-            let until = undeletable_until(ctx, removed.at);
-            Ok(ListedDeleted { address, removed, until })
+            let deleted = DeletedState::decode(&item.value)?;
+            let until = undeletable_until(ctx, deleted.at);
+            Ok(ListedDeleted { address, deleted, until })
+        })
+        .filter(|one: &Result<ListedDeleted, Error>| {
+            one.as_ref().map_or(true, |one| {
+                sight.shows(&Unit::state(&one.address, Tags::Labels(&one.deleted.entry.labels)))
+            })
         })
         .collect::<Result<_, Error>>()?;
-    Ok((listed, last.filter(|_| page.more)))
+    Ok((listed, next))
 }
 
 fn read_name(org: &OrgName, item: &Item) -> Result<Listed, Error> {
@@ -525,14 +560,15 @@ pub struct Edit {
 /// [`StateError::Deleted`] for a reserved name; [`StateError::Exists`] for a taken one; [`StateError::OtherOrganization`];
 /// [`StateError::NotFound`]; `AccessError::NotAllowed` for a new name or policy, which need a higher role than labels;
 /// [`Error::Invalid`] for labels that the organization does not allow.
-pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Located, Error> {
+pub async fn edit(ctx: &Context, caller: &Caller, state: &StateRef, edit: &Edit) -> Result<Located, Error> {
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
-        let found = look_up(ctx, caller, place, edit.address.is_some()).await?.state();
-        let WithLock { id, head, lock } = found.ok_or_else(|| StateError::NotFound(place.to_string()))?;
+        let found = look_up(ctx, caller, state, edit.address.is_some()).await?.state();
+        let WithLock { id, head, lock } = found.ok_or_else(|| StateError::NotFound(state.to_string()))?;
+        let standing = caller.on_state(ctx, &head.value.address, &head.value.labels).await?;
         if edit.address.is_some() || edit.policy.is_some() {
-            caller.check_more(&head.value.address.org, Role::Member, "another name or policy of a state")?;
+            standing.check(Right::Member, "another name or policy of a state")?;
         }
         let mut next = head.value.clone();
         next.policy = edit.policy.unwrap_or(next.policy);
@@ -544,12 +580,24 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         }
         if !edit.labels.is_empty() {
             next.labels = merged(&head.value.labels, &edit.labels).map_err(InvalidInput::from)?;
+            let is_changed = |key: &&LabelKey| head.value.labels.get(*key) != next.labels.get(*key);
+            let changed = edit.labels.keys().filter(is_changed).map(LabelKey::as_str);
+            standing.check_tags(ctx, changed).await?;
             label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
         }
+        let entry = audit::entry(ctx, "state.edit", &About::State(&head.value.address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        next.trail = rider.mark();
         let revision = ctx.ids.revision();
         let mut writes = vec![put(StateHead::key(id), head.unchanged(), revision, &next)];
         let is_renamed = next.address != head.value.address;
         if is_renamed {
+            let to = caller.on_state(ctx, &next.address, &next.labels).await?;
+            to.check(Right::Member, "a new name")?;
+            to.check_reached(ctx, &Unit::state(&next.address, Tags::Labels(&next.labels))).await?;
+            let (from, to) = (&head.value.address, &next.address);
+            let (from, to) = (Unit::state(from, Tags::None), Unit::state(to, Tags::None));
+            writes.extend(store::access::renamed(ctx, &next.address.org, &from, &to).await?);
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
                 return Err(StateError::Locked(Box::new(holder)).into());
             }
@@ -570,7 +618,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         } else if next.labels != head.value.labels {
             writes.push(entry_write(ctx, id, &next));
         }
-        match store::commit(ctx, writes).await? {
+        match audit::commit(ctx, writes, rider).await? {
             Ok(()) => {
                 ctx.memory.state_names.forget(&head.value.address);
                 return Ok(Located { id, head: Stored { value: next, revision } });
@@ -626,13 +674,13 @@ fn hide(
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     force: bool,
 ) -> Result<StateAddress, Error> {
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
-        let WithLock { id, head, lock } = locate_with_lock(ctx, caller, place).await?;
+        let WithLock { id, head, lock } = locate_with_lock(ctx, caller, state).await?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
             return Err(StateError::Locked(Box::new(holder)).into());
         }
@@ -641,13 +689,15 @@ pub async fn delete(
             Some(count @ 1..) if !force => return Err(StateError::HasResources(count).into()),
             _ => {}
         }
-        let deleted = hidden(ctx, &head.value);
+        let entry = audit::entry(ctx, "state.delete", &About::State(&head.value.address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let deleted = StateHead { trail: rider.mark(), ..hidden(ctx, &head.value) };
         let mut writes = hide(ctx, caller, id, &head, lock.as_ref(), &deleted);
         writes.push(layout::delete(StateEntry::key(&head.value.address), Expect::Any));
         if deleted.keeps_names() {
             writes.extend(leave(ctx, id, &head.value.address));
         }
-        if store::commit(ctx, writes).await?.is_ok() {
+        if audit::commit(ctx, writes, rider).await?.is_ok() {
             ctx.memory.state_names.forget(&head.value.address);
             return Ok(head.value.address);
         }
@@ -666,14 +716,17 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
     loop {
         attempts.begin()?;
         let head = store::read(ctx, &StateHead::key(id)).await?.ok_or_else(missing)?;
-        caller.check(&head.value.address.org, missing)?;
+        let StateHead { address, labels, .. } = &head.value;
+        caller.admit(caller.on_state(ctx, address, labels).await, missing)?;
         if head.value.erasing {
             return Err(missing());
         }
         if head.value.deleted.is_none() {
             return Ok(Located { id, head });
         }
-        let back = StateHead { deleted: None, ..head.value.clone() };
+        let entry = audit::entry(ctx, "state.undelete", &About::State(&head.value.address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let back = StateHead { deleted: None, trail: rider.mark(), ..head.value.clone() };
         let name_key = StateEntry::key(&back.address);
         let taken = || Error::State(StateError::Exists(back.address.to_string()));
         let (in_its_place, displaced) = match store::read(ctx, &name_key).await? {
@@ -703,7 +756,7 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
             None => writes.push(Former::take(FormerStateName::key(&back.address), expect)),
         }
         writes.extend(displaced);
-        if store::commit(ctx, writes).await?.is_ok() {
+        if audit::commit(ctx, writes, rider).await?.is_ok() {
             ctx.memory.state_names.forget(&back.address);
             return Ok(Located { id, head: Stored { value: back, revision } });
         }

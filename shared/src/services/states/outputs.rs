@@ -8,6 +8,7 @@ use super::StateRef;
 use super::versions;
 use crate::account;
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::deployment::read_outputs;
 use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StateAddress};
@@ -83,7 +84,7 @@ pub async fn list(
     project: Option<&ProjectName>,
     after: Option<String>,
 ) -> Result<(Vec<With<Named>>, Option<String>), Error> {
-    caller.check_org(org)?;
+    let sight = caller.lists(ctx, org).await?;
     let first_state = StateEntry::of_org(org, project).sort;
     let kind = match &after {
         Some(after) if after.starts_with(&first_state) => Kind::State,
@@ -97,6 +98,26 @@ pub async fn list(
     };
     let page = store::query(ctx, &query).await?;
     let last = page.items.last().map(|item| item.key.sort.clone());
+    let mut items = Vec::with_capacity(page.items.len());
+    for item in page.items {
+        let is_shown = match kind {
+            Kind::Stack => {
+                let (project, stack) = StackEntry::name_in(&item.key)?;
+                let tags = StackEntry::decode(&item.value)?.tags;
+                let address = StackAddress { org: org.clone(), project, stack };
+                sight.shows(&Unit::stack(&address, Tags::Tags(&tags)))
+            }
+            Kind::State => {
+                let (project, state) = StateEntry::name_in(&item.key)?;
+                let labels = StateEntry::decode(&item.value)?.labels;
+                let address = StateAddress { org: org.clone(), project, state };
+                sight.shows(&Unit::state(&address, Tags::Labels(&labels)))
+            }
+        };
+        if is_shown {
+            items.push(item);
+        }
+    }
     let read = |item: Item| async move {
         match kind {
             // Only the names are kept of what this reads.
@@ -104,7 +125,7 @@ pub async fn list(
             Kind::State => names_of_state(ctx, &item).await,
         }
     };
-    let mut reads = futures::stream::iter(page.items.into_iter().map(read)).buffered(READ_AT_ONCE);
+    let mut reads = futures::stream::iter(items.into_iter().map(read)).buffered(READ_AT_ONCE);
     let mut listed = Vec::new();
     while let Some(one) = reads.next().await {
         listed.push(one?);
@@ -213,7 +234,6 @@ pub(crate) async fn of_stack_within(
 /// # Errors
 /// `AccessError::NoOrg`, `StateError::NotFound`.
 pub async fn of_state(ctx: &Context, caller: &Caller, address: &StateAddress) -> Result<With<Valued>, Error> {
-    caller.check_org(&address.org)?;
     let found = states::locate(ctx, caller, &StateRef::Name(address.clone())).await?;
     let id = found.id;
     let versions::Outputs { version, outputs, .. } = versions::outputs_of_found(ctx, found).await?;

@@ -16,11 +16,12 @@ use crate::domain::names::{Login, StateAddress};
 use crate::domain::tfstate::{Output, infer, judge_outputs, outputs_of};
 use crate::layout::{OutputSchema, Record, StateHead, StateSchemas, StateVersion, Stored, delete};
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::{InvalidInput, StateError};
 use crate::services::states;
 use crate::services::store::retry::Attempts;
-use crate::services::{Error, store, work};
+use crate::services::{Error, audit, store, work};
 
 /// Outputs of a state with schemas, at most.
 const SCHEMAS_MAX: usize = 100;
@@ -55,8 +56,8 @@ pub struct Schemas {
 ///
 /// # Errors
 /// [`StateError::NotFound`].
-pub async fn get(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Schemas, Error> {
-    let Located { id, head } = states::locate(ctx, caller, place).await?;
+pub async fn get(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Schemas, Error> {
+    let Located { id, head } = states::locate(ctx, caller, state).await?;
     let address = head.value.address.clone();
     if !head.value.has_schemas {
         return Ok(Schemas { address, schemas: StateSchemas::default(), outputs: Vec::new() });
@@ -95,12 +96,12 @@ pub(crate) async fn read(ctx: &Context, id: StateId) -> Result<Option<Stored<Sta
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::OutputName`], [`StateError::TooManySchemas`], [`Error::TooLarge`];
 /// [`Error::Invalid`] for an invalid schema, with the place of the fault.
-pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
+pub async fn edit(ctx: &Context, caller: &Caller, state: &StateRef, edit: &Edit) -> Result<Schemas, Error> {
     check(edit)?;
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
-        let Located { id, head } = states::locate(ctx, caller, place).await?;
+        let Located { id, head } = states::locate(ctx, caller, state).await?;
         let before = if head.value.has_schemas { read(ctx, id).await? } else { None };
         let mut next = before.as_ref().map(|before| before.value.clone()).unwrap_or_default();
         apply(edit, &mut next, ctx.now(), &caller.user.login);
@@ -109,7 +110,9 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
         let is_empty = judged.schemas == StateSchemas::default();
         let key = StateSchemas::key(id);
         let expect = before.as_ref().map_or(Expect::Absent, Stored::unchanged);
-        let next_head = StateHead { has_schemas: !is_empty, ..head.value.clone() };
+        let entry = audit::entry(ctx, "state.schema", &About::State(&head.value.address));
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        let next_head = StateHead { has_schemas: !is_empty, trail: rider.mark(), ..head.value.clone() };
         let mut writes = vec![store::put(ctx, StateHead::key(id), head.unchanged(), &next_head)];
         match (is_empty, &before) {
             (true, None) => {}
@@ -117,7 +120,7 @@ pub async fn edit(ctx: &Context, caller: &Caller, place: &StateRef, edit: &Edit)
             (false, _) => writes.push(store::put(ctx, key, expect, &judged.schemas)),
         }
         writes.extend(judged.version);
-        if store::commit(ctx, writes).await?.is_ok() {
+        if audit::commit(ctx, writes, rider).await?.is_ok() {
             let address = head.value.address;
             return Ok(Schemas { address, schemas: judged.schemas, outputs: judged.outputs });
         }

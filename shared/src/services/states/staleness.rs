@@ -13,7 +13,8 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::OrgName;
 use crate::domain::tfstate::{
-    Direction, EdgeStatus, Graph, Look, Mark, Run, Sight, Standing, StateStatus, Supply, edge_status, look,
+    Direction, EdgeStatus, Graph, Mark, OutputAt, Run, RunMatch, Standing, StateStatus, Supply, edge_status,
+    match_run,
 };
 use crate::layout::{Record, StateHead, StateVersion, Stored};
 use crate::ports::{Order, Timestamp};
@@ -30,10 +31,10 @@ pub const STATES_READ_MAX: usize = 1_000;
 
 /// Older values of an output that are read. A consumer that ran before all of these counts as one that ran with
 /// another value.
-const LOOKS_MAX: usize = 16;
+const ROUNDS_MAX: usize = 16;
 
 /// Versions on each page of the search for a missing output.
-const VERSIONS_LOOKED_AT: usize = 100;
+const VERSIONS_PAGE: usize = 100;
 
 /// An edge with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +74,12 @@ pub struct Report {
 ///
 /// # Errors
 /// [`StateError::NotFound`].
-pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Report, Error> {
-    let Located { id, head } = states::locate(ctx, caller, place).await?;
+pub async fn of_state(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Report, Error> {
+    let Located { id, head } = states::locate(ctx, caller, state).await?;
     let org = &head.value.address.org;
     let edges = dependencies::all(ctx, org).await?;
     let report = judge(ctx, edges, &[id]).await?.pop();
-    let mut report = report.ok_or_else(|| StateError::NotFound(place.to_string()))?;
+    let mut report = report.ok_or_else(|| StateError::NotFound(state.to_string()))?;
     for judged in report.edges.iter_mut().filter(|judged| !judged.is_readable && judged.edge.mock.is_some()) {
         let ends = &judged.edge.ends;
         judged.is_gone = has_had(ctx, ends.producer, ends.output.as_str()).await?;
@@ -90,7 +91,7 @@ pub async fn of_state(ctx: &Context, caller: &Caller, place: &StateRef) -> Resul
 async fn has_had(ctx: &Context, id: StateId, output: &str) -> Result<bool, Error> {
     let mut after = None;
     loop {
-        let query = StateVersion::of_state(id).query(after, Order::Descending, VERSIONS_LOOKED_AT);
+        let query = StateVersion::of_state(id).query(after, Order::Descending, VERSIONS_PAGE);
         let page = store::query(ctx, &query).await?;
         for item in &page.items {
             let version = StateVersion::decode(&item.value)?;
@@ -116,7 +117,7 @@ pub async fn of_all(
     org: &OrgName,
     after: Option<StateId>,
 ) -> Result<(Vec<Report>, Option<StateId>), Error> {
-    caller.check_org(org)?;
+    let shown = caller.lists(ctx, org).await?;
     let edges = dependencies::all(ctx, org).await?;
     let consumers: BTreeSet<StateId> = edges.iter().map(|edge| edge.ends.consumer).collect();
     let mut wanted: Vec<StateId> =
@@ -126,7 +127,7 @@ pub async fn of_all(
     let last = wanted.last().copied();
     let mut reports = judge(ctx, edges, &wanted).await?;
     // A deleted state has edges until it is erased, but no status.
-    reports.retain(|report| !report.state.removed);
+    reports.retain(|report| !report.state.is_deleted && report.state.is_shown(&shown));
     Ok((reports, last.filter(|_| more)))
 }
 
@@ -151,7 +152,7 @@ pub async fn of_page(
     org: &OrgName,
     page: &[StateId],
 ) -> Result<HashMap<StateId, InList>, Error> {
-    caller.check_org(org)?;
+    caller.lists(ctx, org).await?;
     let edges = dependencies::all(ctx, org).await?;
     let consumers: HashSet<StateId> = edges.iter().map(|edge| edge.ends.consumer).collect();
     let wanted: Vec<StateId> = page.iter().copied().filter(|id| consumers.contains(id)).collect();
@@ -184,8 +185,8 @@ fn mark_of<'a>(version: &'a StateVersion, output: &str) -> Option<&'a Mark> {
     version.outputs.iter().find(|known| known.name == output)?.mark.as_ref()
 }
 
-fn sight<'a>(version: &'a StateVersion, output: &str) -> Sight<'a> {
-    Sight { version: version.version, at: version.at, mark: mark_of(version, output) }
+fn output_at<'a>(version: &'a StateVersion, output: &str) -> OutputAt<'a> {
+    OutputAt { version: version.version, at: version.at, mark: mark_of(version, output) }
 }
 
 async fn judge(ctx: &Context, mut edges: Vec<Edge>, wanted: &[StateId]) -> Result<Vec<Report>, Error> {
@@ -203,7 +204,7 @@ async fn judge(ctx: &Context, mut edges: Vec<Edge>, wanted: &[StateId]) -> Resul
     }
     let seen = read_states(ctx, ids).await?;
     // A deleted state has no status, so the edges that lead to it do not count.
-    edges.retain(|edge| seen.get(&edge.ends.consumer).is_some_and(|consumer| !consumer.end.removed));
+    edges.retain(|edge| seen.get(&edge.ends.consumer).is_some_and(|consumer| !consumer.end.is_deleted));
     let changed = changed(ctx, &edges, &seen).await?;
 
     let mut by_consumer: HashMap<StateId, Vec<Judged>> = HashMap::new();
@@ -246,7 +247,11 @@ async fn read_states(ctx: &Context, ids: BTreeSet<StateId>) -> Result<HashMap<St
         let newest = newest.items.first().map(|item| StateVersion::decode(&item.value)).transpose()?;
         let end = head.map_or_else(
             || End::gone(id),
-            |Stored { value, .. }| End { address: Some(value.address), id, removed: value.deleted.is_some() },
+            |Stored { value, .. }| End {
+                address: Some(value.address),
+                id,
+                is_deleted: value.deleted.is_some(),
+            },
         );
         Ok::<_, Error>((id, Seen { end, newest }))
     };
@@ -280,11 +285,14 @@ async fn changed(
     };
     for (number, edge) in edges.iter().enumerate() {
         let (Some((newest, mark)), Some(run)) = (now(edge), run(edge)) else { continue };
-        let looked =
-            look(run, mark.map(|mark| mark.digest.as_str()), sight(newest, edge.ends.output.as_str()));
-        note(looked, number, &mut changed, &mut open);
+        let matched = match_run(
+            run,
+            mark.map(|mark| mark.digest.as_str()),
+            output_at(newest, edge.ends.output.as_str()),
+        );
+        note(matched, number, &mut changed, &mut open);
     }
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..ROUNDS_MAX {
         let wanted: BTreeSet<(StateId, u64)> = open
             .iter()
             .filter_map(|(number, version)| Some((edges.get(*number)?.ends.producer, *version)))
@@ -303,28 +311,28 @@ async fn changed(
             let Some(edge) = edges.get(number) else { continue };
             let (Some((_, mark)), Some(run)) = (now(edge), run(edge)) else { continue };
             let digest = mark.map(|mark| mark.digest.as_str());
-            let looked = match older.get(&(edge.ends.producer, version)) {
-                Some(Some(version)) => look(run, digest, sight(version, edge.ends.output.as_str())),
+            let matched = match older.get(&(edge.ends.producer, version)) {
+                Some(Some(version)) => match_run(run, digest, output_at(version, edge.ends.output.as_str())),
                 // The version is no longer stored, so the value may have been another.
-                Some(None) | None => Look::Changed,
+                Some(None) | None => RunMatch::Changed,
             };
-            note(looked, number, &mut changed, &mut open);
+            note(matched, number, &mut changed, &mut open);
         }
         if open.is_empty() {
             break;
         }
     }
     for number in open.into_keys() {
-        note(Look::Changed, number, &mut changed, &mut BTreeMap::new());
+        note(RunMatch::Changed, number, &mut changed, &mut BTreeMap::new());
     }
     Ok(changed)
 }
 
-fn note(looked: Look, number: usize, changed: &mut [Option<bool>], open: &mut BTreeMap<usize, u64>) {
-    let is_changed = match looked {
-        Look::Same => false,
-        Look::Changed => true,
-        Look::Before(version) => {
+fn note(matched: RunMatch, number: usize, changed: &mut [Option<bool>], open: &mut BTreeMap<usize, u64>) {
+    let is_changed = match matched {
+        RunMatch::Same => false,
+        RunMatch::Changed => true,
+        RunMatch::Before(version) => {
             open.insert(number, version);
             return;
         }
@@ -343,14 +351,14 @@ fn judge_edge(edge: Edge, producer: Option<&Seen>, changed: Option<bool>) -> Jud
     let is_there = found.is_some() || newest.is_some_and(|newest| newest.kept.is_encrypted);
     let validity = found.and_then(|found| found.validity.as_ref());
     let invalid = validity.is_some_and(|validity| validity.status == Standing::Invalid);
-    let is_removed = producer.is_none_or(|producer| producer.end.removed);
-    let supply = match (newest, is_removed, is_there) {
+    let is_deleted = producer.is_none_or(|producer| producer.end.is_deleted);
+    let supply = match (newest, is_deleted, is_there) {
         (_, true, _) | (Some(_), false, false) => Supply::NoOutput,
         (None, false, _) => Supply::Nothing,
         (Some(_), false, true) => Supply::Value { changed, invalid },
     };
-    let is_readable = is_there && !is_removed && newest.is_some_and(|newest| !newest.kept.is_encrypted);
-    let value = mark.filter(|_| !is_removed).map(|mark| (mark.since, mark.version));
+    let is_readable = is_there && !is_deleted && newest.is_some_and(|newest| !newest.kept.is_encrypted);
+    let value = mark.filter(|_| !is_deleted).map(|mark| (mark.since, mark.version));
     let end = producer.map_or_else(|| End::gone(edge.ends.producer), |producer| producer.end.clone());
     Judged {
         status: edge_status(supply, edge.mock.is_some()),

@@ -57,8 +57,8 @@ impl std::fmt::Display for StateVersionRef {
 ///
 /// # Errors
 /// As [`states::find`].
-pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Bytes>, Error> {
-    let Some(Located { id, head }) = states::find(ctx, caller, place).await? else { return Ok(None) };
+pub async fn current_gzip(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Option<Bytes>, Error> {
+    let Some(Located { id, head }) = states::find(ctx, caller, state).await? else { return Ok(None) };
     let Some(kept) = &head.value.current else { return Ok(None) };
     blobs::fetch_gzip(ctx, id, kept).await.map(Some)
 }
@@ -70,10 +70,10 @@ pub async fn current_gzip(ctx: &Context, caller: &Caller, place: &StateRef) -> R
 pub async fn download(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     which: &StateVersionRef,
 ) -> Result<(StateAddress, Bytes), Error> {
-    let Located { id, head } = states::locate(ctx, caller, place).await?;
+    let Located { id, head } = states::locate(ctx, caller, state).await?;
     let kept = kept(ctx, id, which).await?;
     Ok((head.value.address, blobs::fetch_gzip(ctx, id, &kept).await?))
 }
@@ -136,10 +136,10 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
 pub async fn version(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     version: u64,
 ) -> Result<StateVersion, Error> {
-    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let Located { id, .. } = states::locate(ctx, caller, state).await?;
     let key = StateVersion::key(id, version);
     let found = store::read(ctx, &key).await?;
     let missing =
@@ -154,10 +154,10 @@ pub async fn version(
 pub async fn versions(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     before: Option<u64>,
 ) -> Result<(Vec<StateVersion>, bool), Error> {
-    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let Located { id, .. } = states::locate(ctx, caller, state).await?;
     let after = before.map(|before| StateVersion::key(id, before).sort.clone());
     let query = StateVersion::of_state(id).query(after, Order::Descending, VERSIONS_PAGE);
     let page = store::query(ctx, &query).await?;
@@ -175,9 +175,9 @@ const REJECTED_MAX: usize = 500;
 pub async fn rejected(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
 ) -> Result<Vec<(String, RejectedState)>, Error> {
-    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let Located { id, .. } = states::locate(ctx, caller, state).await?;
     let items = store::query_all(ctx, RejectedState::of_state(id), REJECTED_MAX).await?;
     let mut rejected = items
         .iter()
@@ -212,11 +212,11 @@ pub struct Difference {
 pub async fn compare(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     one: &StateVersionRef,
     other: &StateVersionRef,
 ) -> Result<Difference, Error> {
-    let Located { id, .. } = states::locate(ctx, caller, place).await?;
+    let Located { id, .. } = states::locate(ctx, caller, state).await?;
     let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
     let bytes = usize::try_from(one.bytes.saturating_add(other.bytes)).unwrap_or(usize::MAX);
     // Reserves memory for both texts at once: a request that held one text while it waited for memory for the other
@@ -274,8 +274,8 @@ pub struct Outputs {
 ///
 /// # Errors
 /// As [`states::find`].
-pub async fn outputs(ctx: &Context, caller: &Caller, place: &StateRef) -> Result<Option<Outputs>, Error> {
-    match states::find(ctx, caller, place).await? {
+pub async fn outputs(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<Option<Outputs>, Error> {
+    match states::find(ctx, caller, state).await? {
         Some(found) => outputs_of_found(ctx, found).await.map(Some),
         None => Ok(None),
     }

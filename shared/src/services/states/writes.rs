@@ -19,12 +19,13 @@ use crate::layout::{
     StateSource, StateVersion, Stored, WrittenUnder, check,
 };
 use crate::ports::{Expect, Timestamp, Write};
+use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, InvalidInput, ReservedName, StateError};
 use crate::services::states;
 use crate::services::store::due::due_write;
 use crate::services::store::retry::Attempts;
-use crate::services::{Error, store};
+use crate::services::{Error, audit, store};
 
 /// Memory for a restore in addition to the fetched text, as a multiple of it.
 const RESTORE_FACTOR: usize = 2;
@@ -60,7 +61,7 @@ pub struct Written {
 pub async fn write(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     lock_id: Option<&str>,
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
@@ -76,19 +77,19 @@ pub async fn write(
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
-        let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, place).await {
-            Err(Error::State(StateError::Deleted(removed))) => {
-                return Err(sent.reject_removed(ctx, removed, lock_id, stored).await?);
+        let WithLock { id, head, lock } = match states::find_or_create(ctx, caller, state).await {
+            Err(Error::State(StateError::Deleted(deleted))) => {
+                return Err(sent.reject_deleted(ctx, deleted, lock_id, stored).await?);
             }
             found => found?,
         };
         let holder = lock.as_ref().and_then(|lock| lock.value.holder.as_ref());
+        let standing = caller.on_state(ctx, &head.value.address, &head.value.labels).await?;
         let verdict = {
             let (current, sent) = (current_of(&head.value), sent.to_judge(lock_id));
-            let org = &head.value.address.org;
             let held = holder.map(|holder| Holder {
                 id: &holder.info.id,
-                is_sender: caller.has_taken(org, &locks::taken(holder)),
+                is_sender: standing.has_taken(&locks::taken(holder)),
             });
             judge(current, held, head.value.policy, sent)
         };
@@ -137,12 +138,12 @@ pub enum Proof<'a> {
 pub async fn check_grace(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     proof: Proof<'_>,
     ended: Timestamp,
 ) -> Result<(), Error> {
     const OVER: Error = Error::Access(AccessError::TokenExpiredWithoutLock);
-    let found = match states::find_with_lock(ctx, caller, place).await {
+    let found = match states::find_with_lock(ctx, caller, state).await {
         Err(Error::State(StateError::NotFound(_))) => return Err(OVER),
         found => found?,
     };
@@ -152,7 +153,8 @@ pub async fn check_grace(
         Proof::Id(id) => Some(holder.info.id.as_str()) == id,
         Proof::Token => holder.by == caller.requester(),
     };
-    let is_theirs = caller.has_taken(&head.value.address.org, &locks::taken(&holder));
+    let standing = caller.on_state(ctx, &head.value.address, &head.value.labels).await?;
+    let is_theirs = standing.has_taken(&locks::taken(&holder));
     if is_meant && is_theirs && holder.since <= ended { Ok(()) } else { Err(OVER) }
 }
 
@@ -166,7 +168,7 @@ pub async fn check_grace(
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
-    place: &StateRef,
+    state: &StateRef,
     which: &versions::StateVersionRef,
 ) -> Result<Written, Error> {
     let mut prepared: Option<(Option<u64>, SentState)> = None;
@@ -174,7 +176,7 @@ pub async fn restore(
     let mut attempts = Attempts::at("the state");
     loop {
         attempts.begin()?;
-        let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, place).await?;
+        let WithLock { id, head, lock } = states::locate_with_lock(ctx, caller, state).await?;
         if matches!(which, versions::StateVersionRef::Version(version) if *version == head.value.version) {
             return Ok(Written { address: head.value.address, version: head.value.version, replayed: true });
         }
@@ -335,12 +337,23 @@ impl SentState {
             serial_fell: taken.serial_fell,
             lineage_changed: taken.lineage_changed,
         };
+        let (action, detail) = match &self.source {
+            StateSource::Written if holder.is_none() => {
+                ("state.write", format!("version {version}, without a lock"))
+            }
+            StateSource::Written => ("state.write", format!("version {version}")),
+            StateSource::Restored(old) => ("state.restore", format!("version {old} as {version}")),
+            StateSource::Promoted(id) => ("state.restore", format!("version {id} as {version}")),
+        };
+        let entry = audit::entry(ctx, action, &About::State(&head.value.address)).saying(detail);
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
         let next = StateHead {
             version,
             under: holder
                 .map(|holder| written_under(head.value.under.as_ref(), &holder.info.id, &kept.sha256)),
             current: Some(kept),
             last_write: Some(at),
+            trail: rider.mark(),
             ..head.value.clone()
         };
         let unmoved = lock.map_or(Expect::Absent, Stored::unchanged);
@@ -354,7 +367,7 @@ impl SentState {
         if ctx.settings.retention.state_versions.is_some_and(|kept| version > kept.get()) {
             writes.push(due_write(ctx, &Due::StateVersions(id), at));
         }
-        Ok(store::commit(ctx, writes).await?.is_ok().then_some(version))
+        Ok(audit::commit(ctx, writes, rider).await?.is_ok().then_some(version))
     }
 
     /// The outputs, each with its validity, and the write of newly inferred schemas.
@@ -381,19 +394,19 @@ impl SentState {
     }
 
     /// Stores the text with a deleted state, in case that is undeleted, and returns the error for the client.
-    async fn reject_removed(
+    async fn reject_deleted(
         self,
         ctx: &Context,
-        removed: Box<ReservedName>,
+        deleted: Box<ReservedName>,
         lock_id: Option<&str>,
         stored: Option<StoredState>,
     ) -> Result<Error, Error> {
-        let head = store::read(ctx, &StateHead::key(removed.id)).await?;
+        let head = store::read(ctx, &StateHead::key(deleted.id)).await?;
         // The state was erased meanwhile.
-        let Some(head) = head else { return Ok(Error::State(StateError::Deleted(removed))) };
+        let Some(head) = head else { return Ok(Error::State(StateError::Deleted(deleted))) };
         let kept =
-            self.reject(ctx, removed.id, head.value.version, lock_id, Refused::Removed, stored).await?;
-        Ok(Error::State(StateError::WriteOfDeleted { deleted: removed, kept }))
+            self.reject(ctx, deleted.id, head.value.version, lock_id, Refused::Deleted, stored).await?;
+        Ok(Error::State(StateError::WriteOfDeleted { deleted, kept }))
     }
 
     /// Stores the text as a refused write, and returns its id. A text that is sent twice is stored once.

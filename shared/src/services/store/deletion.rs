@@ -38,7 +38,7 @@ impl Deletion for DeletedEnvironment {
 
 /// Until when an item that was deleted at `deleted_at` can be undeleted.
 pub(crate) fn undeletable_until(ctx: &Context, deleted_at: Timestamp) -> Timestamp {
-    deleted_at.plus(ctx.settings.retention.removed_stacks)
+    deleted_at.plus(ctx.settings.retention.deleted)
 }
 
 /// The writes that store a deletion and schedule the erasure.

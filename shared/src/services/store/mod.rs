@@ -1,13 +1,14 @@
 //! Reads and commits records, and recognizes commits whose answer was lost.
 
+pub(crate) mod access;
 pub mod compression;
-pub(crate) mod deletion;
-pub(crate) mod due;
+pub(super) mod deletion;
+pub(super) mod due;
 pub mod page;
-pub(crate) mod retry;
+pub(super) mod retry;
 pub mod stack_lookup;
 pub mod stack_tags;
-pub(crate) mod update_record;
+pub(super) mod update_record;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,12 +40,12 @@ const FIRST_WAIT: Duration = Duration::from_millis(20);
 const COUNTED_FROM: usize = 16 << 10;
 
 /// The put of a record. Its revision is new, which identifies this commit if the answer is lost.
-pub(crate) fn put<T: Record>(ctx: &Context, key: Key<T>, expect: Expect, record: &T) -> Write {
+pub(super) fn put<T: Record>(ctx: &Context, key: Key<T>, expect: Expect, record: &T) -> Write {
     layout::put(key, expect, ctx.ids.revision(), record)
 }
 
 /// The put of a record with a tail of bytes.
-pub(crate) fn put_with<T: Record>(
+pub(super) fn put_with<T: Record>(
     ctx: &Context,
     key: Key<T>,
     expect: Expect,
@@ -55,12 +56,12 @@ pub(crate) fn put_with<T: Record>(
 }
 
 /// Reads a record, if it exists.
-pub(crate) async fn read<T: Record>(ctx: &Context, key: &Key<T>) -> Result<Option<Stored<T>>, Error> {
+pub(super) async fn read<T: Record>(ctx: &Context, key: &Key<T>) -> Result<Option<Stored<T>>, Error> {
     get(ctx, key).await?.map(|item| Stored::read(&item).map_err(Error::from)).transpose()
 }
 
 /// Reads an item, if it exists. Reads have no effect, so every failure is retried.
-pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
+pub(super) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Error> {
     let item =
         retry(ctx, || ctx.ledger.get(key)).instrument(trace_span!(target: "store", "ledger get")).await?;
     if let Some(long) = item.as_ref().filter(|item| item.value.len() > COUNTED_FROM) {
@@ -70,7 +71,7 @@ pub(crate) async fn get(ctx: &Context, key: &ItemKey) -> Result<Option<Item>, Er
 }
 
 /// Reads all items of a key prefix, page by page, up to `limit` items.
-pub(crate) async fn query_all<T>(
+pub(super) async fn query_all<T>(
     ctx: &Context,
     prefix: KeyPrefix<T>,
     limit: usize,
@@ -89,7 +90,7 @@ pub(crate) async fn query_all<T>(
 }
 
 /// Reads one part of all items whose partition starts with `prefix`.
-pub(crate) async fn inventory_items(
+pub(super) async fn inventory_items(
     ctx: &Context,
     inventory: &dyn Inventory,
     prefix: &str,
@@ -99,7 +100,7 @@ pub(crate) async fn inventory_items(
 }
 
 /// Reads the keys of all blobs.
-pub(crate) async fn inventory_blobs(
+pub(super) async fn inventory_blobs(
     ctx: &Context,
     inventory: &dyn Inventory,
 ) -> Result<BTreeSet<BlobKey>, Error> {
@@ -115,7 +116,7 @@ pub(crate) async fn inventory_blobs(
 }
 
 /// Reads one page of a query.
-pub(crate) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
+pub(super) async fn query(ctx: &Context, query: &Query) -> Result<Page, Error> {
     let page = retry(ctx, || ctx.ledger.query(query))
         .instrument(trace_span!(target: "store", "ledger query"))
         .await?;
@@ -147,7 +148,7 @@ async fn retry<T, F: Future<Output = Result<T, PortError>>>(
 }
 
 /// Generates a data key. A key whose answer was lost is never used, so every failure is retried.
-pub(crate) async fn generate_key(
+pub(super) async fn generate_key(
     ctx: &Context,
     context: &KeyContext,
 ) -> Result<(DataKey, WrappedKey), Error> {
@@ -155,7 +156,7 @@ pub(crate) async fn generate_key(
 }
 
 /// Unwraps a wrapped key.
-pub(crate) async fn unwrap_key(
+pub(super) async fn unwrap_key(
     ctx: &Context,
     wrapped: &WrappedKey,
     context: &KeyContext,
@@ -164,7 +165,7 @@ pub(crate) async fn unwrap_key(
 }
 
 /// Wraps a data key that another store generated.
-pub(crate) async fn wrap_key(
+pub(super) async fn wrap_key(
     ctx: &Context,
     wrap: &dyn Wrap,
     key: &DataKey,
@@ -174,7 +175,7 @@ pub(crate) async fn wrap_key(
 }
 
 /// Rewraps a key under the newest master key; `None` if that wraps it already.
-pub(crate) async fn rewrap_key(
+pub(super) async fn rewrap_key(
     ctx: &Context,
     wrapped: &WrappedKey,
     context: &KeyContext,
@@ -204,9 +205,13 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
 ///
 /// An attempt whose answer was lost is looked up before the next one: puts carry revisions that only this call made,
 /// so finding one of them means that the whole commit was done.
-pub(crate) async fn commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
+pub(super) async fn commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
     let span = trace_span!(target: "store", "ledger commit", writes = writes.len());
-    try_to_commit(ctx, writes).instrument(span).await
+    let done = try_to_commit(ctx, writes).instrument(span).await?;
+    if done.is_ok() {
+        ctx.has_committed.store(true, Ordering::Relaxed);
+    }
+    Ok(done)
 }
 
 async fn try_to_commit(ctx: &Context, writes: Vec<Write>) -> Result<Result<(), Refusal>, Error> {
@@ -245,13 +250,13 @@ async fn is_done(ctx: &Context, writes: &[Write]) -> Result<bool, Error> {
 }
 
 /// The SHA-256 of these bytes, in lowercase hex.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
 /// Places bytes of a record that may be long: into its tail, or into a blob that is written first, so that the record
 /// never points to a missing blob.
-pub(crate) async fn keep(
+pub(super) async fn keep(
     ctx: &Context,
     key: impl FnOnce() -> BlobKey,
     bytes: Bytes,
@@ -266,23 +271,23 @@ pub(crate) async fn keep(
 }
 
 /// Deletes a blob. Every failure is retried.
-pub(crate) async fn delete_blob(ctx: &Context, key: &BlobKey) -> Result<(), Error> {
+pub(super) async fn delete_blob(ctx: &Context, key: &BlobKey) -> Result<(), Error> {
     retry(ctx, || ctx.blobs.delete(key)).await
 }
 
 /// Stores a blob. A key is only ever written with the same bytes, so every failure is retried.
-pub(crate) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
+pub(super) async fn put_blob(ctx: &Context, key: &BlobKey, bytes: Bytes) -> Result<(), Error> {
     let span = trace_span!(target: "store", "blob put", bytes = bytes.len());
     retry(ctx, || ctx.blobs.put(key, bytes.clone())).instrument(span).await
 }
 
 /// Reads the bytes of a payload and checks them against their hash.
-pub(crate) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Result<Bytes, Error> {
+pub(super) async fn fetch(ctx: &Context, payload: &Payload, tail: Bytes) -> Result<Bytes, Error> {
     fetch_for(ctx, payload, tail, 0).await
 }
 
 /// Like [`fetch`], and reserves memory for work that needs `factor` times the bytes in addition.
-pub(crate) async fn fetch_for(
+pub(super) async fn fetch_for(
     ctx: &Context,
     payload: &Payload,
     tail: Bytes,
@@ -295,7 +300,7 @@ pub(crate) async fn fetch_for(
 }
 
 /// Like [`fetch`]; a payload that exceeds `bytes_max` bytes is not read, and its length is returned as the inner error.
-pub(crate) async fn fetch_within(
+pub(super) async fn fetch_within(
     ctx: &Context,
     payload: &Payload,
     tail: Bytes,
@@ -323,14 +328,14 @@ pub(crate) async fn fetch_within(
 }
 
 /// A URL at which the store itself serves a blob; `None` if the store does not support this.
-pub(crate) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
+pub(super) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
     Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
 }
 
 /// Reads a blob without checking its hash, if it exists. Reserves memory for its bytes, and for work that needs `factor`
 /// times the bytes in addition.
-pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
+pub(super) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Result<Option<Bytes>, Error> {
     let bytes_reserved = AtomicUsize::new(0);
     let read = || async {
         let Some(blob) = ctx.blobs.get(key).await? else { return Ok(Ok(None)) };
@@ -353,7 +358,7 @@ pub(crate) async fn get_blob(ctx: &Context, key: &BlobKey, factor: usize) -> Res
 
 /// Reads a blob within a shared memory budget: its bytes are acquired from `room` before the read, and returned with the
 /// permit.
-pub(crate) async fn get_blob_in<'a>(
+pub(super) async fn get_blob_in<'a>(
     ctx: &Context,
     key: &BlobKey,
     room: &'a Semaphore,
@@ -370,7 +375,7 @@ pub(crate) async fn get_blob_in<'a>(
 }
 
 /// The SHA-256 of a blob in lowercase hex, if the blob exists. Reads it in chunks, never as a whole.
-pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<String>, Error> {
+pub(super) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<String>, Error> {
     retry(ctx, || async move {
         let Some(mut blob) = ctx.blobs.get(key).await? else { return Ok(None) };
         let mut hash = Sha256::new();
@@ -383,7 +388,7 @@ pub(crate) async fn hash_blob(ctx: &Context, key: &BlobKey) -> Result<Option<Str
 }
 
 /// Reads a blob and checks it against its hash. A missing or altered blob is an error, and is never served.
-pub(crate) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
+pub(super) async fn fetch_blob(ctx: &Context, key: &str, sha256: &str) -> Result<Bytes, Error> {
     fetch_checked(ctx, key, sha256, 0).await
 }
 

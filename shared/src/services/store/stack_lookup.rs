@@ -31,7 +31,7 @@ pub struct Located {
 pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<Located, Error> {
     let missing = || Error::Stack(StackError::NotFound(address.clone()));
     // Checked before anything is read, so that the response time does not reveal what exists.
-    caller.check(&address.org, missing)?;
+    caller.check_stack(ctx, address, missing).await?;
     find(ctx, address).await?.ok_or_else(missing)
 }
 
@@ -56,18 +56,19 @@ pub(crate) async fn find_renamed(
     caller: &Caller,
     address: &StackAddress,
 ) -> Result<Option<Located>, Error> {
-    if !caller.is_member(&address.org) {
-        return Ok(None);
+    let missing = || Error::Stack(StackError::NotFound(address.clone()));
+    match caller.check_stack(ctx, address, missing).await {
+        Err(Error::Stack(StackError::NotFound(_))) => return Ok(None),
+        checked => drop(checked?),
     }
-    caller.check_org(&address.org)?;
     let Some(alias) = store::read(ctx, &FormerStackName::key(address)).await? else { return Ok(None) };
     let id = alias.value.id;
     let head = store::read(ctx, &StackHead::key(id)).await?;
-    let may_see =
-        |head: &Stored<StackHead>| head.value.deleted.is_none() && caller.is_member(&head.value.address.org);
-    let Some(head) = head.filter(may_see) else { return Ok(None) };
-    caller.check_org(&head.value.address.org)?;
-    Ok(Some(Located { id, head }))
+    let Some(head) = head.filter(|head| head.value.deleted.is_none()) else { return Ok(None) };
+    match caller.check_stack(ctx, &head.value.address, missing).await {
+        Err(Error::Stack(StackError::NotFound(_))) => Ok(None),
+        checked => checked.map(|_| Some(Located { id, head })),
+    }
 }
 
 /// Finds a stack by its address, without checking a caller.

@@ -14,12 +14,13 @@ use crate::domain::server_url::ServerUrl;
 use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
 use crate::layout::{Snapshot, StackEntry, StackHead, UpdateDetail};
 use crate::ports::Expect;
+use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::store::update_record::{entry_writes, update_write};
-use crate::services::{Error, store, work};
+use crate::services::{Error, audit, store, work};
 
 /// The maximum size of a deployment that is compared with the previous one, in bytes. A longer one is stored again
 /// instead: both texts at once need more memory than a server has next to its other requests.
@@ -158,28 +159,33 @@ pub async fn import(
         attempts.begin()?;
         let located = locate_free(ctx, caller, address).await?;
         let next = prepare_import(ctx, caller, located.id, &located.head.value, text.clone()).await?;
-        if let Some(made) = take_head(ctx, located, next).await? {
+        if let Some(made) = take_head(ctx, located, next, "stack.import").await? {
             return Ok(made);
         }
     }
 }
 
 /// Publishes a stored version as the stack's current one; `None` if the head has moved since the stack was located.
+/// `action` is for the audit trail.
 pub(crate) async fn take_head(
     ctx: &Context,
     located: Located,
     next: StoredVersion,
+    action: &str,
 ) -> Result<Option<Made>, Error> {
     let Located { id, head } = located;
     let address = &head.value.address;
     let name = stack_lookup::read_name(ctx, address).await?;
     let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
+    let entry = audit::entry(ctx, action, &About::Stack(address)).saying(format!("version {}", next.version));
+    let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
     advance(&mut new_head, &mut new_name, &next);
+    new_head.trail = rider.mark();
     let made = Made { update: next.update, version: next.version, secrets_url: next.snapshot.secrets_url };
     let mut writes = next.writes;
     writes.push(store::put(ctx, StackHead::key(id), head.unchanged(), &new_head));
     writes.push(store::put(ctx, StackEntry::key(address), name.unchanged(), &new_name));
-    Ok(store::commit(ctx, writes).await?.is_ok().then_some(made))
+    Ok(audit::commit(ctx, writes, rider).await?.is_ok().then_some(made))
 }
 
 /// The URL of the server that decrypts the secrets of a snapshot, as the snapshot's text has it.

@@ -3,14 +3,14 @@
 pub mod checkpoints;
 pub mod direct;
 pub mod events;
-pub(crate) mod fold;
+pub(super) mod fold;
 pub mod log;
-pub(crate) mod next_version;
+pub(super) mod next_version;
 pub mod previews;
 pub mod publish;
 pub mod recovery;
-pub(crate) mod renewal;
-pub(crate) mod retention;
+pub(super) mod renewal;
+pub(super) mod retention;
 pub mod running;
 pub mod takeover;
 pub mod tokens;
@@ -20,24 +20,25 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::audit::About;
 use super::caller::{Caller, Taken, What};
 use super::store::stack_lookup;
 use super::store::stack_lookup::Located;
 use super::store::stack_tags::check_tags;
 use super::store::update_record::{entry_writes, fenced, read_own, update_write};
-use super::{Error, Holder, store};
+use super::{Error, Holder, audit, store};
 use crate::context::Context;
 use crate::domain::claims::Claims;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::role::Role;
+use crate::domain::role::Right;
 use crate::domain::update::{
     Command, NotNow, Outcome, Requester, START_WITHIN, SealedBy, Status, Update, UpdateKind,
 };
 use crate::layout::{Record, StackEntry, StackHead, Stored, UpdateDetail};
 use crate::limits::{BEGIN_DEPLOYMENT_BYTES_MAX, UPDATE_DETAIL_BYTES_MAX};
 use crate::ports::{Expect, Timestamp, Write};
-use crate::services::error::UpdateError;
+use crate::services::error::{AccessError, UpdateError};
 use crate::services::store::retry::Attempts;
 
 /// The highest journal version that this server replays.
@@ -87,12 +88,13 @@ pub async fn create(
 ) -> Result<UpdateId, Error> {
     check_detail(&new)?;
     let located = stack_lookup::locate(ctx, caller, address).await?;
-    check_writes(caller, address, new.dry_run)?;
+    check_writes(ctx, caller, address, new.dry_run).await?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
     let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, &new)];
     writes.extend(entry_writes(ctx, id, &update, update.created.plus(START_WITHIN)));
-    match store::commit(ctx, writes).await? {
+    let entry = audit::entry(ctx, "update.create", &About::Update(address, id));
+    match audit::commit_by_writer(ctx, writes, entry).await? {
         Ok(()) => Ok(id),
         Err(_) => Err(Error::Contended("a new update")),
     }
@@ -119,7 +121,7 @@ pub async fn start(
     loop {
         attempts.begin()?;
         let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
-        check_writes(caller, address, record.value.dry_run)?;
+        check_writes(ctx, caller, address, record.value.dry_run).await?;
         check_created(ctx, caller, &located, &record.value).await?;
         let located = takeover::take_over_if_expired(ctx, located).await?;
         if let Status::Running { until, .. } = record.value.status
@@ -149,7 +151,7 @@ pub async fn start(
             let name = stack_lookup::read_name(ctx, address).await?;
             writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
-        if commit_start(ctx, &located, id, &next, expect, writes).await? {
+        if commit_start(ctx, &located, id, &next, expect, writes, "update.start").await? {
             return issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await;
         }
     }
@@ -190,7 +192,7 @@ pub async fn begin(
     loop {
         attempts.begin()?;
         let located = takeover::locate_settled(ctx, caller, address).await?;
-        check_writes(caller, address, new.dry_run)?;
+        check_writes(ctx, caller, address, new.dry_run).await?;
         let command = start_command(&located.head.value, journal_version);
         let next = not_started(ctx, caller, located.id, &new)
             .decide(command, ctx.now())
@@ -207,7 +209,7 @@ pub async fn begin(
         if !new.dry_run {
             writes.push(name_write(ctx, address, &name, tags));
         }
-        if commit_start(ctx, &located, id, &next, Expect::Absent, writes).await? {
+        if commit_start(ctx, &located, id, &next, Expect::Absent, writes, "update.begin").await? {
             let started = issue_token(ctx, caller, address, &located, id, &next, Some(secret)).await?;
             let tags = tags.cloned().unwrap_or(name.value.tags);
             let mut located = located;
@@ -220,11 +222,18 @@ pub async fn begin(
 }
 
 /// Refuses an update of a caller who may only preview. Clients create previews and updates with the same request.
-fn check_writes(caller: &Caller, address: &StackAddress, dry_run: bool) -> Result<(), Error> {
-    if dry_run {
-        return Ok(());
+async fn check_writes(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    dry_run: bool,
+) -> Result<(), Error> {
+    match caller.on_stack(ctx, address).await {
+        // The lookup refuses a caller who may not see it, as if it did not exist.
+        Err(Error::Access(AccessError::NoOrg(_))) => Ok(()),
+        Ok(standing) if dry_run || !standing.has(Right::See) => Ok(()),
+        standing => standing?.check(Right::Apply, "an update other than a preview"),
     }
-    caller.check_more(&address.org, Role::Apply, "an update other than a preview")
 }
 
 fn taken(update: &Update) -> Taken<'_> {
@@ -245,7 +254,7 @@ async fn check_created(
         Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => return Ok(()),
     };
     let Located { head, .. } = located;
-    if caller.has_taken(&head.value.address.org, &taken(update)) {
+    if caller.on_stack(ctx, &head.value.address).await?.has_taken(&taken(update)) {
         return Ok(());
     }
     if runs && !update.dry_run {
@@ -308,7 +317,7 @@ fn name_write(
 }
 
 /// Commits a running update, and unless it is a dry run, the stack's head with it. False when the head or the update
-/// changed meanwhile.
+/// changed meanwhile. `action` is for the audit trail.
 async fn commit_start(
     ctx: &Context,
     located: &Located,
@@ -316,16 +325,22 @@ async fn commit_start(
     update: &Update,
     expect: Expect,
     mut writes: Vec<Write>,
+    action: &str,
 ) -> Result<bool, Error> {
+    let entry = audit::entry(ctx, action, &About::Update(&located.head.value.address, id));
     writes.push(update_write(ctx, id, expect, update));
     writes.extend(entry_writes(ctx, id, update, lease(update)?));
-    if update.dry_run {
+    let done = if update.dry_run {
         writes.push(previews::entry_write(ctx, id, update));
+        audit::commit_by_writer(ctx, writes, entry).await?
     } else {
-        let head = StackHead { running: Some(id), last: Some(id), ..located.head.value.clone() };
+        let before = located.head.value.clone();
+        let rider = audit::ride(ctx, entry, before.trail.as_ref());
+        let head = StackHead { running: Some(id), last: Some(id), trail: rider.mark(), ..before };
         writes.push(store::put(ctx, StackHead::key(located.id), located.head.unchanged(), &head));
-    }
-    if store::commit(ctx, writes).await?.is_err() {
+        audit::commit(ctx, writes, rider).await?
+    };
+    if done.is_err() {
         return Ok(false);
     }
     // The log is empty, so the first append need not read its tail.
@@ -431,7 +446,8 @@ pub async fn cancel(
 ) -> Result<Requester, Error> {
     let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
     let what = What { own: "cancelling your update", others: "cancelling another user's update" };
-    caller.check_may_end(&address.org, &taken(&record.value), what)?;
+    let standing = caller.on_stack(ctx, &located.head.value.address).await?;
+    standing.check_may_end(&taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
     let ended = seal_and_publish(ctx, id, record, None, Outcome::Cancelled, by).await;
@@ -471,8 +487,13 @@ async fn seal_and_publish(
         if record.value.dry_run {
             let command = Command::EndDryRun(outcome, by.clone());
             let next = record.value.decide(command, ctx.now()).map_err(UpdateError::NotNow)?;
-            let write = update_write(ctx, id, record.unchanged(), &next);
-            if store::commit(ctx, vec![write]).await?.is_ok() {
+            let writes = vec![update_write(ctx, id, record.unchanged(), &next)];
+            let action = if matches!(by, SealedBy::Cancel(_)) { "update.cancel" } else { "update.end" };
+            let done = match audit::entry_of_update(ctx, action, id) {
+                Some(entry) => audit::commit_by_writer(ctx, writes, entry).await?,
+                None => store::commit(ctx, writes).await?,
+            };
+            if done.is_ok() {
                 return Ok(());
             }
         } else if let Some(sealed) =

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::fold::Folded;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::plural;
 use crate::domain::update::{Outcome, Requester, UpdateKind};
 use crate::layout::{
     Due, Payload, Snapshot, StackEntry, StackHead, StackOutputs, StackVersion, UpdateDetail,
@@ -90,7 +91,10 @@ pub(super) async fn store_version(
     if let Some(LeftOut { from, count, why }) = new.left_out.filter(|left_out| left_out.count > 0) {
         skipped_count += count;
         skipped.truncate(SKIPPED_NAMED_MAX - 1);
-        let reason = format!("an operator left out {count} slots of the log, from slot {from} on: {why}");
+        let reason = format!(
+            "an operator left out {} of the log, from slot {from} on: {why}",
+            plural::count(count, "slot")
+        );
         skipped.insert(0, (0, reason));
     }
     let record = StackVersion {

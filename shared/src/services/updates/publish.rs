@@ -19,14 +19,16 @@ use crate::domain::ids::UpdateId;
 use crate::domain::saves::last_chain;
 use crate::domain::update::{Command, Outcome, PUBLISHER_HEAD_START, Seal, SealedBy, Status, Update};
 use crate::layout::{
-    Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary, put,
+    AuditEntry, Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary,
+    put,
 };
 use crate::ports::{Expect, Timestamp};
+use crate::services::audit::{About, Act};
 use crate::services::error::UpdateError;
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::update_record::update_write;
-use crate::services::{Error, store, work};
+use crate::services::{Error, audit, store, work};
 
 /// The maximum number of blobs of a log that are fetched in parallel. The fetched bytes stay in memory anyway.
 const FETCHES_AT_ONCE: usize = 16;
@@ -198,13 +200,44 @@ pub(super) async fn try_publish(
     )?;
     let (mut new_head, mut new_name) = (head.value.clone(), name.value.clone());
     advance(&mut new_head, &mut new_name, &next);
+    let entry = ended_entry(ctx, &head.value, id, update, seal);
+    let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+    new_head.trail = rider.mark();
     let ended = update.decide(Command::Publish, seal.at).map_err(UpdateError::NotNow)?;
     // The head moves last of all that is written: a crash before this commit leaves blobs that nothing points to.
     let mut writes = next.writes;
     writes.push(store::put(ctx, StackHead::key(stack), head.unchanged(), &new_head));
     writes.push(update_write(ctx, id, record.unchanged(), &ended));
     writes.push(store::put(ctx, StackEntry::key(&head.value.address), name.unchanged(), &new_name));
-    Ok(store::commit(ctx, writes).await?.is_ok())
+    Ok(audit::commit(ctx, writes, rider).await?.is_ok())
+}
+
+/// The audit entry for the end of an update. A request that only finishes what another began, and the sweep, leave no
+/// name of their own in it.
+fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, seal: &Seal) -> AuditEntry {
+    let action = match &seal.by {
+        SealedBy::Cancel(_) => "update.cancel",
+        SealedBy::Client | SealedBy::Expiry => "update.end",
+    };
+    let mut entry = audit::entry(ctx, action, &About::Update(&head.address, id));
+    let by = &update.requester;
+    if !Act::is_now(action) || seal.by == SealedBy::Expiry {
+        let record = &mut entry.record;
+        (record.from, record.request) = (None, None);
+        (record.user, record.token) = (None, None);
+        match &seal.by {
+            SealedBy::Client => record.set_caller(by.clone()),
+            SealedBy::Cancel(login) => record.user = Some(login.clone()),
+            SealedBy::Expiry => {}
+        }
+    }
+    entry.saying(match &seal.by {
+        SealedBy::Client => seal.outcome.as_str().to_owned(),
+        SealedBy::Cancel(_) => format!("begun by {} ({})", by.login, by.token),
+        SealedBy::Expiry => {
+            format!("failed, because its lease ran out; begun by {} ({})", by.login, by.token)
+        }
+    })
 }
 
 /// The content of a log, up to where it was read.

@@ -159,7 +159,7 @@ pub async fn from_log(
             Ok(false) => {}
             Err(Error::Broken(why)) => {
                 return Err(Error::Broken(format!(
-                    "even its first {last} slots alone cannot be published: {why}"
+                    "even the log up to slot {last} cannot be published: {why}"
                 )));
             }
             Err(error) => return Err(error),

@@ -18,6 +18,7 @@ use crate::layout::{StackEntry, StackHead, Stored, Token, TokenEntry, User};
 use crate::ports::Timestamp;
 use crate::services::caller::{CLOCKS_APART, Caller};
 use crate::services::error::{AccessError, Fenced, Revoked};
+use crate::services::identity::principals;
 use crate::services::identity::tokens::TOKEN_GRACE;
 use crate::services::store::sha256_hex;
 use crate::services::store::update_record::read_own;
@@ -66,37 +67,35 @@ pub(super) async fn read(ctx: &Context, claims: &Claims) -> Result<(Stored<Updat
     let head_key = StackHead::key(claims.stack);
     let bearer = async {
         let Some(bearer) = &claims.bearer else { return Ok(None) };
-        let (user, token) = find(ctx, &bearer.login, &bearer.token).await?;
+        let (user, token) = find(ctx, &bearer.requester()).await?;
         // A token created later under the same name is another token.
         let token = token.filter(|token| token.created == bearer.made);
         Ok::<_, Error>(Some((user, (bearer.token.clone(), token))))
     };
     let (record, head, bearer) =
         futures::try_join!(read_own(ctx, claims), store::read(ctx, &head_key), bearer)?;
-    let Requester { login, token: name } = record.value.requester.clone();
+    let requester = record.value.requester.clone();
     let (mut user, mut tokens) = (None, Vec::new());
     if let Some((found, token)) = bearer {
         (user, tokens) = (found, vec![token]);
     }
-    if tokens.iter().all(|(known, _)| *known != name) {
-        let (found, token) = find(ctx, &login, &name).await?;
+    if tokens.iter().all(|(known, _)| *known != requester.token) {
+        let (found, token) = find(ctx, &requester).await?;
         let created = record.value.created.plus(CLOCKS_APART);
         user = found;
-        tokens.push((name, token.filter(|token| token.created <= created)));
+        tokens.push((requester.token, token.filter(|token| token.created <= created)));
     }
-    Ok((record, Standing { login, user, tokens, head: head.map(|head| head.value) }))
+    Ok((record, Standing { login: requester.login, user, tokens, head: head.map(|head| head.value) }))
 }
 
-/// Reads a user, and the access token of this name. Only access tokens begin updates, and each has an entry in its
-/// owner's list.
-async fn find(
-    ctx: &Context,
-    login: &Login,
-    token: &TokenName,
-) -> Result<(Option<User>, Option<Token>), Error> {
-    let (user_key, token_key) = (User::key(login), TokenEntry::key(login, token));
-    let (user, token) = futures::try_join!(store::read(ctx, &user_key), store::read(ctx, &token_key))?;
-    Ok((user.map(|user| user.value), token.map(|entry| entry.value.token)))
+/// Reads a user or a machine, and the access token of this name. Only access tokens begin updates, and each has an entry
+/// in its owner's list.
+async fn find(ctx: &Context, requester: &Requester) -> Result<(Option<User>, Option<Token>), Error> {
+    let Requester { login, token, of } = requester;
+    let token_key = TokenEntry::key_of(of, login, token);
+    let (user, entry) = futures::try_join!(principals::find(ctx, of, login), store::read(ctx, &token_key))?;
+    let entry = entry.filter(|entry| entry.value.revoked.is_none() && entry.value.token.of == *of);
+    Ok((user, entry.map(|entry| entry.value.token)))
 }
 
 impl Standing {
@@ -119,7 +118,6 @@ impl Standing {
         if is_renamed && store::get(ctx, &StackEntry::key(address)).await?.is_some() {
             return Err(ended(Revoked::NameTaken(address.clone())));
         }
-        let org = &head.address.org;
         let is_same = |user: &User| update.user_made.is_none_or(|made| user.created == made);
         let user = user.filter(is_same).ok_or_else(|| ended(Revoked::UserRemoved(login.clone())))?;
         // An expired token may finish what it began, for the same grace period as under a lock.
@@ -129,16 +127,20 @@ impl Standing {
         for (name, token) in tokens {
             let gone = || ended(Revoked::TokenRevoked { login: login.clone(), token: name.clone() });
             let token = token.ok_or_else(gone)?;
-            if !token.expires.is_none_or(in_time) {
+            if !user.stops(token.expires).is_none_or(in_time) {
                 return Err(ended(Revoked::TokenExpired { login, token: name }));
             }
-            let caller = Caller::new(user.clone(), token).asking_for(update.needs());
-            caller.check_org(org).map_err(|refused| match refused {
-                Error::Access(AccessError::NoOrg(org)) => {
-                    ended(Revoked::NotAMember { login: login.clone(), org })
+            let user = principals::with_role_of(&token, user.clone()).ok_or_else(gone)?;
+            let caller = Caller::new(user, token).asking_for(update.needs());
+            let standing = caller.on_stack(ctx, &head.address).await;
+            standing.and_then(|standing| standing.check(caller.needs(), "this")).map_err(|refused| {
+                match refused {
+                    Error::Access(AccessError::NoOrg(org)) => {
+                        ended(Revoked::NotAMember { login: login.clone(), org })
+                    }
+                    Error::Access(AccessError::NotAllowed(why)) => ended(Revoked::NotAllowed(why)),
+                    other => other,
                 }
-                Error::Access(AccessError::NotAllowed(why)) => ended(Revoked::NotAllowed(why)),
-                other => other,
             })?;
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
+use crate::domain::principal::Principal;
 use crate::domain::role::Role;
 use crate::domain::update::{LEASE, Status, Update};
 use crate::layout::{DUE_SHARDS, Due, Record, StackHead};
@@ -45,13 +46,15 @@ pub(crate) async fn find(ctx: &Context, pages_max: usize) -> Result<BTreeMap<Upd
 /// A filter for running updates.
 #[derive(Debug, Clone)]
 pub struct Begun<'a> {
-    /// The user who began them.
+    /// The user who began them, or the organization of the machine.
     pub login: &'a Login,
+    /// The kind of principal.
+    pub of: &'a Principal,
     /// The access token that began them; `None` for any token.
     pub token: Option<&'a TokenName>,
     /// The organization of their stacks; `None` for any organization.
     pub org: Option<&'a OrgName>,
-    /// Only updates that need a higher role than this; `None` for all.
+    /// Only updates that need more than this role; `None` for all.
     pub above: Option<Role>,
 }
 
@@ -74,9 +77,10 @@ pub async fn begun(ctx: &Context, begun: &Begun<'_>) -> Result<Vec<Running>, Err
     let mut found = Vec::new();
     for (id, update) in find(ctx, usize::MAX).await? {
         let by = &update.requester;
-        let is_meant = by.login == *begun.login
+        let is_meant = by.of == *begun.of
+            && by.login == *begun.login
             && begun.token.is_none_or(|token| *token == by.token)
-            && begun.above.is_none_or(|role| update.needs() > role)
+            && begun.above.is_none_or(|role| !role.gives(update.needs()))
             && matches!(update.status, Status::Running { until, .. } if ctx.now() <= until);
         if !is_meant {
             continue;

@@ -131,6 +131,48 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// What a signature of a day of an audit trail covers before its text, so that no such text is a token.
+pub(crate) const AUDIT_PREFIX: &str = "swa1.";
+
+/// A signature by the current signing key.
+pub(crate) struct Signed {
+    /// The ID of the key.
+    pub(crate) key: String,
+    pub(crate) public: [u8; 32],
+    pub(crate) signature: [u8; 64],
+}
+
+/// Signs the statement about a day of an audit trail.
+pub(crate) async fn sign_audit(ctx: &Context, statement: &str) -> Result<Signed, Error> {
+    let (key, seed) = signer(ctx).await?;
+    let signing = SigningKey::from_bytes(&seed.0);
+    let signature = signing.sign(format!("{AUDIT_PREFIX}{statement}").as_bytes()).to_bytes();
+    Ok(Signed { key, public: signing.verifying_key().to_bytes(), signature })
+}
+
+/// Whether the key with this public half signed the statement.
+pub(crate) fn is_signed(statement: &str, public: &[u8], signature: &[u8]) -> bool {
+    let public = public.try_into().ok().and_then(|public| VerifyingKey::from_bytes(public).ok());
+    let signature = Signature::from_slice(signature).ok();
+    public.zip(signature).is_some_and(|(public, signature)| {
+        public.verify_strict(format!("{AUDIT_PREFIX}{statement}").as_bytes(), &signature).is_ok()
+    })
+}
+
+/// The public half of the current signing key, computed from its secret half; after it, those of the keys that a
+/// rotation replaced.
+pub(crate) async fn signing_keys(ctx: &Context) -> Result<Vec<[u8; 32]>, Error> {
+    let (_, seed) = signer(ctx).await?;
+    let mut keys = vec![SigningKey::from_bytes(&seed.0).verifying_key().to_bytes()];
+    for item in store::query_all(ctx, VerifyingKeyRecord::all(), OLD_KEYS_MAX).await? {
+        let (record, public) = VerifyingKeyRecord::decode_with(&item.value)?;
+        if record.replaced.is_some() {
+            keys.extend(<[u8; 32]>::try_from(public.as_ref()).ok());
+        }
+    }
+    Ok(keys)
+}
+
 /// Creates the signing key unless it exists, and caches it. A server does this before its first request.
 ///
 /// # Errors

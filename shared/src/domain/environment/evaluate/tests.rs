@@ -366,8 +366,8 @@ fn what_esc_accepts_causes_at_most_a_warning() {
         ("values: {x: {fn::fromJSON: '\"a\"b'}}\n", serde_json::json!("a"), 0),
     ] {
         assert_eq!(case.values(text)["x"], value, "{text}");
-        let told = case.evaluated(text, None).diagnostics;
-        assert_eq!(told.len(), warnings, "{text}: {told:?}");
+        let diagnostics = case.evaluated(text, None).diagnostics;
+        assert_eq!(diagnostics.len(), warnings, "{text}: {diagnostics:?}");
     }
 }
 

@@ -1,0 +1,167 @@
+//! The pages of `pulumi login` in a browser. The CLI listens on this machine, and waits for a token that the
+//! browser brings.
+//!
+//! Source: pulumi v3.274.1, `pkg/backend/httpstate/backend.go`, `loginWithBrowser`.
+
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use maud::html;
+
+use crate::api::app::App;
+use crate::api::browser::Browser;
+use crate::api::form::Form;
+use crate::api::page::{Page, see_other, sign_in_for};
+use crate::api::query::Parameters;
+use crate::api::request_context::RequestContext;
+use crate::api::response::Answer;
+use crate::domain::names::TokenName;
+use crate::services::Error;
+use crate::services::error::SignInError;
+use crate::services::identity::sessions;
+use crate::services::identity::sessions::Session;
+
+/// The length of the CLI's description that is shown and stored, in characters, at most.
+const DESCRIPTION_CHARACTERS_MAX: usize = 200;
+
+/// The days after which a token of the CLI expires.
+const DAYS: [u64; 4] = [1, 7, 30, 90];
+
+/// The choice that the page suggests.
+const DAYS_SUGGESTED: u64 = 30;
+
+/// What the CLI asks for.
+struct Asked {
+    port: u16,
+    nonce: String,
+    /// Anybody can open the page with any text, so nothing here proves who asks.
+    description: String,
+}
+
+impl Asked {
+    fn read(port: &str, nonce: &str, description: &str) -> Result<Self, SignInError> {
+        // The CLI listens on a port of a user, not of the system.
+        let port = port.parse().ok().filter(|port| *port >= 1024).ok_or(SignInError::NotACliLogin("port"))?;
+        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if nonce.len() != 64 || !nonce.bytes().all(is_hex) {
+            return Err(SignInError::NotACliLogin("nonce"));
+        }
+        let description =
+            description.chars().filter(|c| !is_hidden(*c)).take(DESCRIPTION_CHARACTERS_MAX).collect();
+        Ok(Self { port, nonce: nonce.to_owned(), description })
+    }
+
+    /// Only ever this machine.
+    fn address(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// Whether a character is not seen, or changes the direction of what is next to it.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Shows what asks for a token.
+pub(crate) async fn page(
+    State(app): State<App>,
+    session: Session,
+    browser: Browser,
+    Query(query): Parameters,
+) -> Answer {
+    let text = |name: &str| query.get(name).map_or("", String::as_str);
+    let asked = Asked::read(text("cliSessionPort"), text("cliSessionNonce"), text("cliSessionDescription"))?;
+    if !session.is_recent(app.now()) {
+        return see_other(&sign_in_for(&browser.target));
+    }
+    let user = &session.caller.user;
+    let command = match text("cliCommand") {
+        "" => "pulumi".to_owned(),
+        command => command.chars().filter(|c| !is_hidden(*c)).take(60).collect(),
+    };
+    let body = html! {
+        section {
+            p { "A program on this computer asks for an access token of " strong { (user.login) } ". It says of itself:" }
+            blockquote { p { code { (command) } } @if !asked.description.is_empty() { p { (asked.description) } } }
+            p { "Continue only if you have just started this command yourself. With the token, it can do what you can do." }
+            form method="post" action="/cli-login" {
+                input type="hidden" name="cliSessionPort" value=(asked.port);
+                input type="hidden" name="cliSessionNonce" value=(asked.nonce);
+                input type="hidden" name="cliSessionDescription" value=(asked.description);
+                label {
+                    "The token expires after"
+                    select name="days" {
+                        @for days in DAYS {
+                            option value=(days) selected[days == DAYS_SUGGESTED] {
+                                (days) @if days == 1 { " day" } @else { " days" }
+                            }
+                        }
+                    }
+                }
+                p.actions { button { "Give it a token" } }
+            }
+        }
+        p.faint { "To refuse, close this page and stop the command." }
+    };
+    // The form's answer leads to the CLI, and then to the welcome page.
+    let page = Page { form_leads_to: Some(asked.address()), ..Page::new("Log in at the command line", body) };
+    page.of(&user.login).answer()
+}
+
+/// Makes the token, and leads the browser to the CLI with it.
+pub(crate) async fn give(
+    State(app): State<App>,
+    session: Session,
+    context: RequestContext,
+    form: Form,
+) -> Answer {
+    let asked = Asked::read(
+        form.text("cliSessionPort"),
+        form.text("cliSessionNonce"),
+        form.text("cliSessionDescription"),
+    )?;
+    session.check_recent(&app)?;
+    let days = form.text("days").parse().ok().filter(|days| DAYS.contains(days));
+    let days: u64 = days.ok_or(SignInError::BadField("days"))?;
+    let mut random = [0; 6];
+    app.ids.fill(&mut random);
+    let name = TokenName::parse(&format!("cli-{}", hex::encode(random))).map_err(Error::from)?;
+    context.detail(name.as_str());
+    let lasts = Duration::from_secs(days * 24 * 3600);
+    let token = sessions::issue_token(&app, &session, &name, &asked.description, lasts).await?;
+    see_other(&format!("{}/?accessToken={token}&nonce={}", asked.address(), asked.nonce))
+}
+
+/// The page after the login, which the CLI leads to.
+pub(crate) async fn welcome() -> Answer {
+    let body = html! {
+        section {
+            p.done { "The command line is logged in. You can close this page." }
+            p { "Next, in a folder with a program:" }
+            p { code { "pulumi up" } }
+        }
+        p.faint { a href="/user/settings/tokens" { "Your access tokens" } " lists the new token, and revokes it." }
+    };
+    Page::new("Logged in", body).answer()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_of_the_cli_has_a_port_and_a_nonce() {
+        let nonce = "0a".repeat(32);
+        let asked = Asked::read("43210", &nonce, "a\u{202e}b\nc").unwrap();
+        assert_eq!((asked.address().as_str(), asked.description.as_str()), ("http://127.0.0.1:43210", "abc"));
+        for port in
+            ["", "80", "1023", "65536", "-1", "43210@evil.example", "43210/", "0x5000", " 43210", "٤٣٢١٠"]
+        {
+            assert!(Asked::read(port, &nonce, "").is_err(), "{port:?}");
+        }
+        for nonce in ["", "0a", &"0A".repeat(32), &"0g".repeat(32), &"0a".repeat(33), "0a&x=1"] {
+            assert!(Asked::read("43210", nonce, "").is_err(), "{nonce:?}");
+        }
+    }
+}

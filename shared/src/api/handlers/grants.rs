@@ -1,0 +1,111 @@
+//! Grants, the document of all of them, and why somebody may do something.
+
+use axum::extract::{Query, State};
+use axum::http::header::{ETAG, IF_MATCH};
+use axum::http::{HeaderMap, HeaderValue};
+
+use crate::api::app::App;
+use crate::api::body::JsonBody;
+use crate::api::path::{OrgPath, StackPath};
+use crate::api::query::Parameters;
+use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, no_content};
+use crate::domain::access::{Grant, GrantedRole, Grantee, Scope};
+use crate::domain::names::Login;
+use crate::domain::role::Role;
+use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
+use crate::services::identity::grants::{self, Explained};
+use crate::services::store::stack_lookup;
+use crate::wire::access::{AccessDocument, ExplainedAccess, ExplainedRight, Grants};
+
+fn in_short(Grant { to, on, role }: &Grant) -> String {
+    format!("{} to {to} on {on}", role.0)
+}
+
+/// The grants that the caller may give and take.
+pub(crate) async fn list(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    json(&Grants { grants: grants::list(&app, &caller, &org).await? })
+}
+
+/// Gives a role. A repeat changes nothing.
+pub(crate) async fn add(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    OrgPath(org): OrgPath,
+    JsonBody(grant): JsonBody<Grant>,
+) -> Answer {
+    context.detail(in_short(&grant));
+    grants::add(&app, &caller, &org, &grant).await?;
+    json(&grant)
+}
+
+/// Takes a role: the grant is in the query.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.lists(&app, &org).await?;
+    // First of all: a stranger learns nothing from the query's errors.
+    caller.lists(&app, &org).await?;
+    let text = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();
+    let role = Role::parse(text("role"));
+    let role = role.ok_or_else(|| InvalidInput::Role(text("role").chars().take(60).collect()))?;
+    let to = Grantee::parse(text("to")).map_err(InvalidInput::from)?;
+    let on = Scope::parse(text("on")).map_err(InvalidInput::from)?;
+    let grant = Grant { to, on, role: GrantedRole(role) };
+    context.detail(in_short(&grant));
+    grants::remove(&app, &caller, &org, &grant).await?;
+    no_content()
+}
+
+/// The teams and grants as one document, with their version as the ETag.
+pub(crate) async fn export(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    let (document, version) = grants::export(&app, &caller, &org).await?;
+    let mut answer = json(&AccessDocument::new(document, version.clone()))?;
+    // Always valid: the version is a number.
+    if let Ok(etag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        answer.headers_mut().insert(ETAG, etag);
+    }
+    Ok(answer)
+}
+
+/// Replaces the teams and grants, or with `dryRun=true` only shows what that would change.
+pub(crate) async fn apply(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    (OrgPath(org), Query(query), headers): (OrgPath, Parameters, HeaderMap),
+    JsonBody(body): JsonBody<AccessDocument>,
+) -> Answer {
+    let (document, version) = body.read()?;
+    let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).filter(|it| *it != "*");
+    let expected = expected.map(|expected| expected.trim_matches('"').to_owned()).or(version);
+    let dry_run = query.get("dryRun").is_some_and(|value| value == "true");
+    if dry_run {
+        context.detail("a dry run");
+    }
+    let difference = grants::apply(&app, &caller, &org, &document, expected.as_deref(), dry_run).await?;
+    json(&difference)
+}
+
+/// What the caller, or for an admin the user in the query, may do with a stack, and why.
+pub(crate) async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    stack_lookup::locate(&app, &caller, &address).await?;
+    let asked = query.get("user").map(|login| Login::parse(login)).transpose()?;
+    json(&explained(grants::explain(&app, &caller, &address, asked.as_ref()).await?))
+}
+
+fn explained(Explained { login, role, role_here, rights }: Explained) -> ExplainedAccess {
+    let rights = rights.into_iter().map(ExplainedRight::new).collect();
+    ExplainedAccess { login: login.into(), role, role_here, rights }
+}

@@ -1,0 +1,92 @@
+//! The organization itself, and its members.
+
+use axum::extract::State;
+
+use super::user::shown_member;
+use crate::api::app::App;
+use crate::api::body::JsonBody;
+use crate::api::path::{MemberPath, OrgPath};
+use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, no_content};
+use crate::domain::role::Role;
+use crate::services::Error;
+use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
+use crate::services::identity::{members, teams};
+use crate::wire::access::{MemberEdit, OrganizationDetails, TeamsOfMember};
+
+/// An organization. The server stores nothing about it but its name.
+pub(crate) async fn organization(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    caller.lists(&app, &org).await?;
+    json(&OrganizationDetails {
+        github_login: org.to_string(),
+        name: org.to_string(),
+        avatar_url: String::new(),
+        repos: Vec::new(),
+    })
+}
+
+/// The role that a body names. A role's ID is its name.
+fn role_in(MemberEdit { role, fga_role_id }: MemberEdit) -> Result<Role, Error> {
+    let shortened = |role: &str| role.chars().take(60).collect::<String>();
+    match (fga_role_id.filter(|id| !id.is_empty()), role) {
+        (Some(id), _) => Role::parse(&id).ok_or(Error::Invalid(InvalidInput::RoleId)),
+        (None, role) => {
+            let role = role.unwrap_or_default();
+            Role::parse(&role).ok_or_else(|| InvalidInput::Role(shortened(&role)).into())
+        }
+    }
+}
+
+/// Makes a user of this server a member.
+pub(crate) async fn add(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    MemberPath(org, login): MemberPath,
+    JsonBody(edit): JsonBody<MemberEdit>,
+) -> Answer {
+    // An organization that the caller may not see answers like a missing one, whatever the body is.
+    caller.check_org(&app, &org).await?;
+    let role = role_in(edit)?;
+    context.detail(format!("{login} as {role}"));
+    members::add(&app, &caller, &org, &login, role).await?;
+    json(&shown_member((login, role)))
+}
+
+/// Changes the role of a member.
+pub(crate) async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    MemberPath(org, login): MemberPath,
+    JsonBody(edit): JsonBody<MemberEdit>,
+) -> Answer {
+    // An organization that the caller may not see answers like a missing one, whatever the body is.
+    caller.check_org(&app, &org).await?;
+    let role = role_in(edit)?;
+    context.detail(format!("{login} as {role}"));
+    members::set_role(&app, &caller, &org, &login, role).await?;
+    no_content()
+}
+
+/// Ends a membership.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    MemberPath(org, login): MemberPath,
+) -> Answer {
+    context.detail(login.as_str());
+    members::remove(&app, &caller, &org, &login).await?;
+    no_content()
+}
+
+/// The teams of a member, by their names for people.
+pub(crate) async fn teams_of(
+    State(app): State<App>,
+    caller: Caller,
+    MemberPath(org, login): MemberPath,
+) -> Answer {
+    json(&TeamsOfMember { teams: teams::of_member(&app, &caller, &org, &login).await? })
+}

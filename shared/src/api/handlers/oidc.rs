@@ -1,0 +1,240 @@
+//! Issuers of tokens, their policies, consents, and the exchange of a token.
+
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+
+use crate::api::app::App;
+use crate::api::body::{Body, JsonBody};
+use crate::api::path::{IssuerPath, IssuerText, OrgPath};
+use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, no_content};
+use crate::domain::names::OrgName;
+use crate::services::Error;
+use crate::services::caller::Caller;
+use crate::services::error::ExchangeError;
+use crate::services::identity::oidc::exchange::{self, Asked, Noted};
+use crate::services::identity::oidc::issuers::{self, Edit, Registered};
+use crate::services::identity::oidc::{consents, policies};
+use crate::wire::oidc::{
+    Consent, Consents, EditIssuer, Issuer, Issuers, NewConsent, NewIssuer, NewPolicies, Policies,
+    TokenAnswer, TokenRequest,
+};
+
+/// The length in characters of a claim in the audit log, at most.
+const CLAIM_CHARACTERS_MAX: usize = 200;
+
+/// Exchanges the token of another issuer. All refusals have the form of RFC 6749.
+pub(crate) async fn exchange(State(app): State<App>, context: RequestContext, request: Request) -> Response {
+    match exchanged(&app, &context, request).await {
+        Ok(response) => response,
+        Err(failure) => failure.into_token_answer(),
+    }
+}
+
+async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Answer {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| kind.contains("json"));
+    let body = Body::from_request(request, app).await?;
+    let asked = match is_json || body.text.starts_with(b"{") {
+        true => body.parse::<TokenRequest>()?,
+        false => serde_urlencoded::from_bytes(&body.text)
+            .map_err(|error| ExchangeError::Parameter(format!("the form does not parse: {error}")))?,
+    };
+    let asked = Asked {
+        grant_type: asked.grant_type,
+        audience: asked.audience,
+        subject_token_type: asked.subject_token_type,
+        subject_token: asked.subject_token,
+        requested_token_type: asked.requested_token_type,
+        scope: asked.scope,
+        expiration: asked.expiration,
+    };
+    let mut noted = Noted::default();
+    let exchanged = exchange::exchange(app, &asked, &mut noted).await;
+    record(context, noted);
+    let exchanged = exchanged?;
+    json(&TokenAnswer {
+        access_token: exchanged.secret,
+        issued_token_type: exchanged.kind,
+        token_type: "token".to_owned(),
+        expires_in: exchanged.seconds,
+        scope: exchanged.scope,
+    })
+}
+
+/// Records the organization, the claims that identify the job, and why it is refused.
+fn record(context: &RequestContext, noted: Noted) {
+    if let Some(org) = noted.org {
+        context.organization(org);
+    }
+    let claim = |name: &str, text: Option<String>| Some(format!("{name} {:?}", shortened(&text?)));
+    let parts =
+        [claim("iss", noted.issuer), claim("sub", noted.subject), noted.why.map(|why| shortened(&why))];
+    context.detail(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(CLAIM_CHARACTERS_MAX).collect()
+}
+
+fn shown(Registered { id, issuer }: Registered) -> Issuer {
+    Issuer::of(id.to_string(), issuer)
+}
+
+/// The issuers of an organization.
+pub(crate) async fn issuers(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    let all = issuers::list(&app, &caller, &org).await?;
+    json(&Issuers { oidc_issuers: all.into_iter().map(shown).collect() })
+}
+
+/// Registers an issuer.
+pub(crate) async fn register(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    OrgPath(org): OrgPath,
+    JsonBody(new): JsonBody<NewIssuer>,
+) -> Answer {
+    let edit = Edit {
+        name: new.name,
+        thumbprints: new.thumbprints,
+        keys: new.jwks.map(Some),
+        seconds_max: new.max_expiration.map(Some),
+    };
+    let url = new.url.unwrap_or_default();
+    let registered = issuers::create(&app, &caller, &org, &url, edit).await?;
+    context.detail(registered.issuer.url.to_string());
+    json(&shown(registered))
+}
+
+/// One issuer.
+pub(crate) async fn issuer(
+    State(app): State<App>,
+    caller: Caller,
+    IssuerPath { org, id }: IssuerPath,
+) -> Answer {
+    json(&shown(issuers::get(&app, &caller, &org, &id).await?))
+}
+
+/// Changes the registration of an issuer.
+pub(crate) async fn edit(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    IssuerPath { org, id }: IssuerPath,
+    JsonBody(edit): JsonBody<EditIssuer>,
+) -> Answer {
+    let edit = Edit {
+        name: edit.name,
+        thumbprints: edit.thumbprints,
+        keys: edit.jwks,
+        seconds_max: edit.max_expiration,
+    };
+    let registered = issuers::edit(&app, &caller, &org, &id, edit).await?;
+    context.detail(registered.issuer.url.to_string());
+    json(&shown(registered))
+}
+
+/// Deletes an issuer.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    IssuerPath { org, id }: IssuerPath,
+) -> Answer {
+    context.detail(shortened(&id));
+    issuers::remove(&app, &caller, &org, &id).await?;
+    no_content()
+}
+
+/// Stores the thumbprint of the certificate that an issuer has now.
+pub(crate) async fn renew_thumbprints(
+    State(app): State<App>,
+    caller: Caller,
+    IssuerPath { org, id }: IssuerPath,
+) -> Answer {
+    json(&shown(issuers::renew_thumbprints(&app, &caller, &org, &id).await?))
+}
+
+/// The policies of an issuer.
+pub(crate) async fn policies(
+    State(app): State<App>,
+    caller: Caller,
+    IssuerPath { org, id }: IssuerPath,
+) -> Answer {
+    let Registered { id, issuer } = issuers::get(&app, &caller, &org, &id).await?;
+    json(&Policies::of(id.to_string(), issuer))
+}
+
+/// Replaces the policies of an issuer.
+pub(crate) async fn replace_policies(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    IssuerPath { org, id }: IssuerPath,
+    JsonBody(new): JsonBody<NewPolicies>,
+) -> Answer {
+    let Registered { id, issuer } = policies::replace(&app, &caller, &org, &id, &new.policies).await?;
+    context.detail(format!("{}, {} policies", issuer.url, issuer.policies.len()));
+    json(&Policies::of(id.to_string(), issuer))
+}
+
+/// The consents of the user.
+pub(crate) async fn consents(State(app): State<App>, caller: Caller) -> Answer {
+    let consents = consents::list(&app, &caller).await?;
+    json(&Consents { consents: consents.into_iter().map(Consent::from).collect() })
+}
+
+/// Consents to personal tokens for the jobs of an issuer.
+pub(crate) async fn consent(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    JsonBody(new): JsonBody<NewConsent>,
+) -> Answer {
+    let org = OrgName::parse(&new.organization).map_err(Error::from)?;
+    context.organization(org.clone());
+    let consent = consents::give(&app, &caller, &org, &new.issuer).await?;
+    context.detail(consent.url.to_string());
+    json(&Consent::from(consent))
+}
+
+/// Withdraws a consent.
+pub(crate) async fn withdraw(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    IssuerText(id): IssuerText,
+) -> Answer {
+    let withdrawn = consents::withdraw(&app, &caller, &id).await?;
+    context.organization(withdrawn.org);
+    context.detail(withdrawn.url.to_string());
+    no_content()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::Failure;
+
+    #[test]
+    fn a_form_and_json_are_read_as_the_same_request() {
+        let form = "audience=urn%3Apulumi%3Aorg%3Aacme&expiration=7200&scope=&subject_token=a.b.c";
+        let json =
+            r#"{"audience":"urn:pulumi:org:acme","expiration":7200,"scope":"","subject_token":"a.b.c"}"#;
+        let form: TokenRequest = serde_urlencoded::from_str(form).unwrap();
+        let json: TokenRequest = serde_json::from_str(json).unwrap();
+        assert_eq!(format!("{form:?}"), format!("{json:?}"));
+        assert_eq!((form.expiration, form.scope.as_deref()), (Some(7200), Some("")));
+        assert!(serde_urlencoded::from_str::<TokenRequest>("expiration=2h").is_err());
+        assert!(serde_urlencoded::from_str::<TokenRequest>("scope=a&scope=b").is_err());
+    }
+
+    #[test]
+    fn a_failure_in_the_exchange_has_the_form_of_oauth() {
+        let response = Failure::from(ExchangeError::Audience).into_token_answer();
+        assert_eq!(response.status().as_u16(), 400);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    }
+}

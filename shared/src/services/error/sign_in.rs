@@ -1,0 +1,127 @@
+//! Errors about signing in with a browser: providers, sessions and invitations.
+
+use crate::domain::names::{Login, OrgName, ProviderName};
+use crate::domain::sign_in::BadClaims;
+
+/// Why a person is not signed in, or a page is not shown.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// The request has no cookie of a session, or the session is over.
+    #[error("you are not signed in: sign in, and try again")]
+    NoSession,
+    /// The session is valid, but the person signed in too long ago for this.
+    #[error("you signed in too long ago for this: sign in again")]
+    SessionTooOld,
+    /// Another site made the browser send this request.
+    #[error("the request does not come from a page of this server: open the page again, and use its button")]
+    OtherSite,
+    /// The page was opened at an address over plain HTTP that is not this machine.
+    #[error("signing in needs HTTPS: open this server at its https:// address")]
+    NotSecure,
+    /// There is no such provider.
+    #[error("there is no provider {0}: choose one on the page of sign-ins")]
+    NoProvider(ProviderName),
+    /// A provider of this name exists.
+    #[error("provider {0} already exists: choose another name, or remove that one first")]
+    ProviderExists(ProviderName),
+    /// The issuer or the server of a provider is not an address that can be used.
+    #[error("{found:?} is not an address for a provider: {rule}")]
+    BadAddress {
+        /// The address.
+        found: String,
+        /// The rule that it breaks.
+        rule: &'static str,
+    },
+    /// A provider has too many rules.
+    #[error("a provider has too many rules: use at most {max}")]
+    TooManyRules {
+        /// The maximum number of rules.
+        max: usize,
+    },
+    /// A text of a provider is empty or too long.
+    #[error("the {what} of a provider has the wrong length: use 1 to {bytes_max} bytes")]
+    BadText {
+        /// The text, as the error names it.
+        what: &'static str,
+        /// The maximum length in bytes.
+        bytes_max: usize,
+    },
+    /// A rule names an organization that does not exist.
+    #[error(
+        "a rule names the organization {0}, which does not exist: create it first with `statewright org create {0}`"
+    )]
+    RuleOfNoOrg(OrgName),
+    /// The provider did not answer, or not as a provider.
+    #[error("the provider {0} does not answer: try again, or ask its administrator")]
+    ProviderDown(ProviderName),
+    /// The process cannot send requests to providers.
+    #[error("this server does not call providers: its operator has to start one that does")]
+    NoWeb,
+    /// The provider refused the person, with this error code.
+    #[error("the provider {provider} refused the sign-in ({code}): try again, or ask its administrator")]
+    ProviderRefused {
+        /// The provider.
+        provider: ProviderName,
+        /// The error code that it sent, shortened.
+        code: String,
+    },
+    /// The cookie of the sign-in is missing or too old, or belongs to another provider.
+    #[error("this sign-in was not begun in this browser, or too long ago: begin it again")]
+    NotBegun,
+    /// The provider's answer belongs to another sign-in.
+    #[error("the answer of the provider belongs to another sign-in: begin it again")]
+    OtherAnswer,
+    /// The ID token is not one of this provider for this sign-in.
+    #[error("the ID token of the provider {provider} is refused: {why}")]
+    BadToken {
+        /// The provider.
+        provider: ProviderName,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The claims of the person cannot be used.
+    #[error(transparent)]
+    Claims(#[from] BadClaims),
+    /// No rule of the provider lets the person in.
+    #[error(
+        "no rule of the provider {0} lets you in: ask the operator for one, or for a user that you link with your account"
+    )]
+    NoRule(ProviderName),
+    /// Another user has the login that the claims name.
+    #[error(
+        "the user {0} exists and is not linked with your account: sign in as {0} with a password or an invitation, and link \
+         your account there, or ask the operator for another user"
+    )]
+    LoginTaken(Login),
+    /// The account belongs to another user.
+    #[error(
+        "this account is already linked with the user {0}: sign in with it, or have the operator unlink it"
+    )]
+    LinkedWithOther(Login),
+    /// The account of the provider is not linked with any user.
+    #[error(
+        "the user {login} has no linked account of the provider {provider}: `statewright sso accounts` lists them"
+    )]
+    NotLinked {
+        /// The user that the command names.
+        login: Login,
+        /// The provider that the command names.
+        provider: ProviderName,
+    },
+    /// The invitation is wrong, used or too old.
+    #[error(
+        "this invitation is not valid, was used already, or is too old: ask the operator for another one"
+    )]
+    NoInvitation,
+    /// A user has no session of this ID.
+    #[error("this session does not exist, or is over: open the page again")]
+    NoSuchSession,
+    /// A request of `pulumi login` has a wrong port or nonce.
+    #[error(
+        "this page was not opened by `pulumi login`, because its {0} is missing or wrong: run `pulumi login` again"
+    )]
+    NotACliLogin(&'static str),
+    /// A form lacks a field, or has a wrong value in it.
+    #[error("the field {0:?} of the form is missing or wrong: open the page again")]
+    BadField(&'static str),
+}

@@ -1,0 +1,418 @@
+//! The exchange of another issuer's token for one of this server (RFC 8693).
+
+use std::time::Duration;
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::aws::{self, Refused};
+use super::consents;
+use super::issuers::{id_of, lifetime_max};
+use super::jwt::{self, JWT_BYTES_MAX, Unverified};
+use super::keys::{self, NoKeys};
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName, TeamName, TokenName};
+use crate::domain::oidc::IssuerUrl;
+use crate::domain::oidc::aws::{ISSUER as AWS, PROOF_TYPE, Proof};
+use crate::domain::oidc::jwk;
+use crate::domain::oidc::lifetime::lifetime;
+use crate::domain::oidc::policy::{TokenKind, Verdict, Wanted, decide};
+use crate::domain::role::Role;
+use crate::layout::{Issuer, Stored, User};
+use crate::services::error::{ExchangeError, IdentityError, OidcError};
+use crate::services::identity::tokens::{self, NewToken, Owner};
+use crate::services::{Error, store};
+
+/// The grant type of this exchange. Source: RFC 8693, section 2.1.
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+
+/// The type of the token that a client shows. Source: RFC 8693, section 3.
+const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+
+/// Precedes the organization in the audience. Source: pulumi v3.274.1, `pkg/auth/oidc.go`.
+const AUDIENCE: &str = "urn:pulumi:org:";
+
+/// Precedes the kind of a token. Source: the same.
+const KIND: &str = "urn:pulumi:token-type:access_token:";
+
+/// The time between two records of an issuer's last use: each costs a write.
+const USE_RECORDED_EVERY: Duration = Duration::from_secs(3600);
+
+/// The length of a token's description in characters, at most.
+const DESCRIPTION_CHARACTERS_MAX: usize = 200;
+
+/// A request for a token, as its client sent it.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// `grant_type`.
+    pub grant_type: Option<String>,
+    /// `audience`.
+    pub audience: Option<String>,
+    /// `subject_token_type`.
+    pub subject_token_type: Option<String>,
+    /// `subject_token`.
+    pub subject_token: Option<String>,
+    /// `requested_token_type`.
+    pub requested_token_type: Option<String>,
+    /// `scope`.
+    pub scope: Option<String>,
+    /// `expiration`, in seconds.
+    pub expiration: Option<i64>,
+}
+
+/// A token that a client got.
+#[derive(Debug)]
+pub struct Exchanged {
+    /// The token, shown only this once.
+    pub secret: String,
+    /// Its kind, as the client named it.
+    pub kind: String,
+    /// Its lifetime in whole seconds.
+    pub seconds: u64,
+    /// The scope, as the client named it.
+    pub scope: String,
+}
+
+/// What the audit log records about a request, whether it is refused or not.
+#[derive(Debug, Default)]
+pub struct Noted {
+    /// The organization in the audience.
+    pub org: Option<OrgName>,
+    /// `iss` of the token, not verified if the request is refused.
+    pub issuer: Option<String>,
+    /// `sub` of the token.
+    pub subject: Option<String>,
+    /// Why the token is not accepted.
+    pub why: Option<String>,
+}
+
+/// The token that a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Target {
+    Organization { is_admin: bool },
+    Team(TeamName),
+    Personal(Login),
+}
+
+impl Target {
+    fn wanted(&self) -> Wanted<'_> {
+        match self {
+            Self::Organization { .. } => Wanted { kind: TokenKind::Organization, owner: None },
+            Self::Team(team) => Wanted { kind: TokenKind::Team, owner: Some(team.as_str()) },
+            Self::Personal(login) => Wanted { kind: TokenKind::Personal, owner: Some(login.as_str()) },
+        }
+    }
+}
+
+/// Gives a token of this server for a token of an issuer that the organization accepts.
+///
+/// Costs a read of the issuer, and the writes of a new token; a personal token costs a read of its user and of the
+/// consent. Once an hour, the use of an issuer costs a write.
+///
+/// # Errors
+/// [`ExchangeError`].
+pub async fn exchange(ctx: &Context, asked: &Asked, noted: &mut Noted) -> Result<Exchanged, Error> {
+    let request = Request::read(asked)?;
+    noted.org = Some(request.org.clone());
+    let (id, issuer, claims) = verified(ctx, &request, noted).await?;
+    let role = judge(&issuer.value, &request.target, &claims, noted)?;
+    let Some(lifetime) = lifetime(asked.expiration, lifetime_max(&issuer.value)) else {
+        return Err(parameter("expiration must be a number of seconds greater than 0"));
+    };
+    let owner = owner(ctx, &request, &id, &issuer.value, noted).await?;
+    let may = match &request.target {
+        Target::Organization { .. } | Target::Team(_) => role,
+        // Never an administrator, whatever the user is.
+        Target::Personal(_) => Some(Role::Member),
+    };
+    let new = NewToken {
+        owner,
+        name: new_name(ctx)?,
+        org: Some(request.org.clone()),
+        may,
+        description: description(noted),
+        created_by: None,
+        expires: Some(ctx.now().plus(lifetime)),
+        is_short_lived: true,
+    };
+    let issued = tokens::issue(ctx, new).await.map_err(|error| match error {
+        Error::Identity(IdentityError::NoTeam { org, team }) => ExchangeError::NoTeam { org, team }.into(),
+        error => error,
+    })?;
+    record_use(ctx, &request.org, &id, issuer).await;
+    Ok(Exchanged {
+        secret: issued.secret,
+        kind: request.kind,
+        seconds: lifetime.as_secs(),
+        scope: asked.scope.clone().unwrap_or_default(),
+    })
+}
+
+/// The parameters of a request, parsed.
+struct Request<'a> {
+    org: OrgName,
+    /// The audience that the token must have.
+    audience: String,
+    kind: String,
+    target: Target,
+    subject: Subject<'a>,
+}
+
+/// What the client shows.
+enum Subject<'a> {
+    Jwt { token: &'a str, unverified: Unverified },
+    Aws(Proof),
+}
+
+impl<'a> Request<'a> {
+    fn read(asked: &'a Asked) -> Result<Self, Error> {
+        let Asked {
+            grant_type,
+            audience,
+            subject_token_type,
+            subject_token,
+            requested_token_type,
+            scope,
+            ..
+        } = asked;
+        if grant_type.as_deref() != Some(GRANT) {
+            return Err(ExchangeError::GrantType.into());
+        }
+        let audience = audience.as_deref().unwrap_or_default();
+        let org = audience.strip_prefix(AUDIENCE).and_then(|org| OrgName::parse(org).ok());
+        let org = org.ok_or(ExchangeError::Audience)?;
+        let kind = requested_token_type.clone().unwrap_or_default();
+        let target = target(&kind, scope.as_deref().unwrap_or_default())?;
+        let token = subject_token.as_deref().unwrap_or_default().trim();
+        if token.len() > JWT_BYTES_MAX {
+            return Err(parameter(&format!("subject_token is longer than {JWT_BYTES_MAX} bytes")));
+        }
+        let subject = match subject_token_type.as_deref() {
+            Some(ID_TOKEN) => jwt::unverified(token).map(|unverified| Subject::Jwt { token, unverified }).ok_or(
+                "subject_token is not a signed JWT: send the ID token of the job as its issuer made it",
+            ),
+            Some(PROOF_TYPE) => aws::read(token).map(Subject::Aws).ok_or(
+                "subject_token is not a proof of a principal of AWS: send what `statewright login --aws` makes",
+            ),
+            _ => return Err(parameter(&format!("subject_token_type must be {ID_TOKEN} or {PROOF_TYPE}"))),
+        };
+        Ok(Self { org, audience: audience.to_owned(), kind, target, subject: subject.map_err(parameter)? })
+    }
+}
+
+fn parameter(text: &str) -> Error {
+    ExchangeError::Parameter(text.to_owned()).into()
+}
+
+fn target(kind: &str, scope: &str) -> Result<Target, Error> {
+    let kind = kind.strip_prefix(KIND).unwrap_or_default();
+    match (kind, scope.split_once(':')) {
+        ("organization", None) if matches!(scope, "" | "admin") => {
+            Ok(Target::Organization { is_admin: scope == "admin" })
+        }
+        ("team", Some(("team", team))) => match TeamName::parse(team) {
+            Ok(team) => Ok(Target::Team(team)),
+            Err(error) => Err(parameter(&format!("scope: {error}"))),
+        },
+        ("personal", Some(("user", login))) => match Login::parse(login) {
+            Ok(login) => Ok(Target::Personal(login)),
+            Err(error) => Err(parameter(&format!("scope: {error}"))),
+        },
+        ("organization", _) => Err(parameter("scope of a token of the organization must be empty or admin")),
+        ("team", _) => Err(parameter("scope of a team's token must be team:NAME")),
+        ("personal", _) => Err(parameter("scope of a personal token must be user:LOGIN")),
+        _ => Err(parameter(&format!(
+            "requested_token_type must be {KIND}organization, {KIND}team or {KIND}personal"
+        ))),
+    }
+}
+
+/// Finds the issuer, and verifies what the client shows. Every failure has the same answer.
+async fn verified(
+    ctx: &Context,
+    request: &Request<'_>,
+    noted: &mut Noted,
+) -> Result<(Uuid, Stored<Issuer>, Value), Error> {
+    match &request.subject {
+        Subject::Jwt { token, unverified } => of_jwt(ctx, request, token, unverified, noted).await,
+        Subject::Aws(proof) => of_aws(ctx, request, proof, noted).await,
+    }
+}
+
+async fn of_aws(
+    ctx: &Context,
+    request: &Request<'_>,
+    proof: &Proof,
+    noted: &mut Noted,
+) -> Result<(Uuid, Stored<Issuer>, Value), Error> {
+    noted.issuer = Some(AWS.to_owned());
+    let (id, found) = find(ctx, request, &IssuerUrl::parse(AWS).map_err(OidcError::from)?, noted).await?;
+    match aws::verify(ctx, proof).await? {
+        Ok(claims) => {
+            noted.subject = claims.get("sub").and_then(Value::as_str).map(str::to_owned);
+            Ok((id, found, claims))
+        }
+        Err(Refused::Wrong(why)) => Err(not_accepted(noted, &why)),
+        Err(Refused::Unavailable(why)) => {
+            noted.why = Some(why);
+            Err(ExchangeError::KeysUnavailable.into())
+        }
+    }
+}
+
+async fn find(
+    ctx: &Context,
+    request: &Request<'_>,
+    url: &IssuerUrl,
+    noted: &mut Noted,
+) -> Result<(Uuid, Stored<Issuer>), Error> {
+    let id = id_of(&request.org, url);
+    match store::read(ctx, &Issuer::key(&request.org, &id)).await? {
+        Some(found) => Ok((id, found)),
+        None => Err(not_accepted(noted, "its issuer is not registered")),
+    }
+}
+
+async fn of_jwt(
+    ctx: &Context,
+    request: &Request<'_>,
+    token: &str,
+    unverified: &Unverified,
+    noted: &mut Noted,
+) -> Result<(Uuid, Stored<Issuer>, Value), Error> {
+    let Unverified { issuer, subject, key } = unverified;
+    (noted.issuer, noted.subject) = (Some(issuer.clone()), subject.clone());
+    let Ok(url) = IssuerUrl::parse(issuer) else {
+        return Err(not_accepted(noted, "its issuer is not an address with https://"));
+    };
+    let (id, found) = find(ctx, request, &url, noted).await?;
+    if url.as_str() == AWS {
+        return Err(not_accepted(noted, "principals of AWS show a signed request, and not a token"));
+    }
+    let key = key.as_deref();
+    let keys = match &found.value.keys {
+        Some(set) => jwk::usable(set).unwrap_or_default().into(),
+        None => match keys::of(ctx, &url, |keys| !jwt::candidates(keys, key).is_empty()).await {
+            Ok(keys) => keys,
+            Err(NoKeys(why)) => {
+                noted.why = Some(why);
+                return Err(ExchangeError::KeysUnavailable.into());
+            }
+        },
+    };
+    let candidates = jwt::candidates(&keys, key);
+    match jwt::verify(token, &candidates, &url, &request.audience, ctx.now()) {
+        Ok(claims) => Ok((id, found, claims)),
+        Err(wrong) => Err(not_accepted(noted, &wrong.to_string())),
+    }
+}
+
+/// Decides by the policies of the issuer.
+fn judge(issuer: &Issuer, target: &Target, claims: &Value, noted: &mut Noted) -> Result<Option<Role>, Error> {
+    let role = match decide(&issuer.policies, target.wanted(), claims) {
+        Verdict::Allowed(role) => role,
+        Verdict::Denied => return Err(not_accepted(noted, "a policy denies it")),
+        Verdict::NotAllowed => return Err(not_accepted(noted, "no policy allows it")),
+    };
+    match target {
+        Target::Organization { is_admin: true } if role != Some(Role::Admin) => {
+            Err(not_accepted(noted, "no policy allows the scope admin"))
+        }
+        _ => Ok(role),
+    }
+}
+
+/// The owner of the new token, who must exist.
+async fn owner(
+    ctx: &Context,
+    request: &Request<'_>,
+    id: &Uuid,
+    issuer: &Issuer,
+    noted: &mut Noted,
+) -> Result<Owner, Error> {
+    let org = request.org.clone();
+    match &request.target {
+        Target::Organization { .. } => Ok(Owner::Organization(org)),
+        Target::Team(team) => Ok(Owner::Team(org, team.clone())),
+        Target::Personal(login) => {
+            let user = store::read(ctx, &User::key(login)).await?.map(|user| user.value);
+            let Some(user) = user.filter(|user| user.role_in(&org).is_some()) else {
+                return Err(not_accepted(noted, "its user is not a member"));
+            };
+            if !consents::is_given(ctx, &user, id, issuer).await? {
+                noted.why = Some("its user has not consented".to_owned());
+                return Err(
+                    ExchangeError::NoConsent { login: login.clone(), org, url: issuer.url.clone() }.into()
+                );
+            }
+            Ok(Owner::User(login.clone()))
+        }
+    }
+}
+
+fn not_accepted(noted: &mut Noted, why: &str) -> Error {
+    noted.why = Some(why.to_owned());
+    ExchangeError::NotAccepted.into()
+}
+
+/// A name that no other token has.
+fn new_name(ctx: &Context) -> Result<TokenName, Error> {
+    let mut random = [0; 8];
+    ctx.ids.fill(&mut random);
+    Ok(TokenName::parse(&format!("oidc-{}", hex::encode(random)))?)
+}
+
+/// What the token is for, as lists of tokens show it.
+fn description(noted: &Noted) -> String {
+    let parts = [&noted.issuer, &noted.subject].into_iter().flatten().map(String::as_str);
+    let text = parts.collect::<Vec<_>>().join(" ");
+    text.chars().filter(|c| !c.is_control()).take(DESCRIPTION_CHARACTERS_MAX).collect()
+}
+
+/// Records that a token of the issuer was accepted. Another write may come first, or the store may fail: the token is
+/// already given, so neither matters.
+async fn record_use(ctx: &Context, org: &OrgName, id: &Uuid, found: Stored<Issuer>) {
+    let now = ctx.now();
+    if found.value.last_used.is_some_and(|last| now.since(last) < USE_RECORDED_EVERY) {
+        return;
+    }
+    let expect = found.unchanged();
+    let issuer = Issuer { last_used: Some(now), ..found.value };
+    let write = store::put(ctx, Issuer::key(org, id), expect, &issuer);
+    if let Err(error) = store::commit(ctx, vec![write]).await {
+        tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "the last use of an issuer was not recorded"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_kind_with_its_scope() {
+        let of = |kind: &str, scope: &str| {
+            target(&format!("{KIND}{kind}"), scope).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("organization", ""), Ok(Target::Organization { is_admin: false }));
+        assert_eq!(of("organization", "admin"), Ok(Target::Organization { is_admin: true }));
+        assert_eq!(of("team", "team:web"), Ok(Target::Team(TeamName::parse("web").unwrap())));
+        assert_eq!(of("personal", "user:bob"), Ok(Target::Personal(Login::parse("bob").unwrap())));
+        for (kind, scope, why) in [
+            ("organization", "team:web", "must be empty or admin"),
+            ("organization", "user:bob", "must be empty or admin"),
+            ("team", "", "must be team:NAME"),
+            ("team", "user:bob", "must be team:NAME"),
+            ("team", "team:a/b", "scope: "),
+            ("personal", "", "must be user:LOGIN"),
+            ("personal", "user:b", "scope: "),
+            ("runner", "runner:x", "requested_token_type must be"),
+            ("", "", "requested_token_type must be"),
+        ] {
+            let said = of(kind, scope).unwrap_err();
+            assert!(said.contains(why), "{kind} {scope}: {said}");
+        }
+    }
+}
