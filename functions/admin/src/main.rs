@@ -1,4 +1,4 @@
-//! The function for administrative requests.
+//! The function for probes.
 
 use statewright_lambda::{Error, Function, routes};
 

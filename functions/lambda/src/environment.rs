@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
 use statewright_shared::domain::durations;
+use statewright_shared::domain::oidc::addresses::Allowed;
+use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::settings::{Retention, Settings, StateLimits};
 
 /// The table.
@@ -28,11 +30,18 @@ const KEEP_EVENTS: &str = "STATEWRIGHT_KEEP_EVENTS";
 /// As for `statewright serve`: how long to keep an update's log.
 const KEEP_LOGS: &str = "STATEWRIGHT_KEEP_LOGS";
 /// As for `statewright serve`: how long a deleted stack can be undeleted.
-const KEEP_REMOVED_STACKS: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
+const KEEP_DELETED: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
 /// As for `statewright serve`: how many of the newest versions of each Terraform state to keep; all if empty.
 const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 /// As for `statewright serve`: how long to keep a rejected write of a Terraform state.
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
+/// As for `statewright serve`: the address of this server, which principals of AWS sign.
+const ADDRESS: &str = "STATEWRIGHT_ADDRESS";
+/// As for `statewright serve`: ranges of addresses inside networks that issuers of tokens
+/// and providers of sign-ins may have.
+const ISSUER_NETWORKS: &str = "STATEWRIGHT_ISSUER_NETWORKS";
+/// As for `statewright serve`: how long to keep audit records.
+const KEEP_AUDIT: &str = "STATEWRIGHT_KEEP_AUDIT";
 /// The name of the deployment, which is the dimension of its metrics.
 const DEPLOYMENT: &str = "STATEWRIGHT_DEPLOYMENT";
 /// `DISABLED` turns off the metrics of sweeps, which AWS charges monthly.
@@ -51,6 +60,8 @@ pub(crate) struct Environment {
     pub(crate) s3_path_style: bool,
     pub(crate) attempt_timeout: Duration,
     pub(crate) settings: Settings,
+    pub(crate) issuer_networks: Allowed,
+    pub(crate) address: Option<ServerUrl>,
 }
 
 /// A variable that is missing or invalid.
@@ -67,7 +78,7 @@ impl Environment {
                 .ok_or(Wrong(name, "must be a whole number followed by m, h or d, such as 90d")),
             None => Ok(otherwise),
         };
-        let Retention { versions: _, logs, events, removed_stacks, state_versions: _, rejected_states } =
+        let Retention { versions: _, logs, events, deleted, state_versions: _, rejected_states, audit } =
             Retention::DEFAULT;
         Ok(Self {
             collector: value_of(COLLECTOR),
@@ -77,6 +88,12 @@ impl Environment {
             bucket: value_of(BUCKET).unwrap_or_default(),
             kms_key: value_of(KMS_KEY).unwrap_or_default(),
             s3_path_style: value_of(S3_PATH_STYLE).is_some_and(|value| value == "true"),
+            address: value_of(ADDRESS)
+                .map(|text| ServerUrl::parse(&text))
+                .transpose()
+                .map_err(|_| Wrong(ADDRESS, "must be an address, such as https://state.example.com"))?,
+            issuer_networks: Allowed::parse(&value_of(ISSUER_NETWORKS).unwrap_or_default())
+                .map_err(|_| Wrong(ISSUER_NETWORKS, "must be ranges of addresses, such as 10.1.0.0/16"))?,
             attempt_timeout: number(ATTEMPT_MS, value_of(ATTEMPT_MS))?
                 .map_or(ATTEMPT_TIMEOUT, |ms: NonZeroU64| Duration::from_millis(ms.get())),
             settings: Settings {
@@ -85,9 +102,10 @@ impl Environment {
                     versions: number(KEEP_VERSIONS, value_of(KEEP_VERSIONS))?,
                     logs: duration(KEEP_LOGS, logs)?,
                     events: duration(KEEP_EVENTS, events)?,
-                    removed_stacks: duration(KEEP_REMOVED_STACKS, removed_stacks)?,
+                    deleted: duration(KEEP_DELETED, deleted)?,
                     state_versions: number(KEEP_STATE_VERSIONS, value_of(KEEP_STATE_VERSIONS))?,
                     rejected_states: duration(KEEP_REJECTED_STATES, rejected_states)?,
+                    audit: duration(KEEP_AUDIT, audit)?,
                 },
                 // The limit of the gateway, which is lower, applies to each request.
                 states: StateLimits::SERVER,
@@ -124,7 +142,14 @@ mod tests {
         assert_eq!(environment.settings.retention.versions, NonZeroU64::new(10));
         assert_eq!(environment.settings.retention.logs, Duration::from_secs(7 * 86_400));
         assert_eq!(environment.attempt_timeout, Duration::from_millis(250));
-        for (name, value) in [(KEEP_VERSIONS, "0"), (KEEP_LOGS, "week"), (ATTEMPT_MS, "-1"), (TABLE, "")] {
+        for (name, value) in [
+            (KEEP_VERSIONS, "0"),
+            (KEEP_LOGS, "week"),
+            (ATTEMPT_MS, "-1"),
+            (ISSUER_NETWORKS, "inside"),
+            (ADDRESS, "state"),
+            (TABLE, ""),
+        ] {
             let variables =
                 if name == TABLE { vec![(TABLE, value)] } else { vec![(TABLE, "t"), (name, value)] };
             assert_eq!(read(&variables).unwrap_err().0, name);

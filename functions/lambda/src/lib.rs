@@ -22,10 +22,10 @@ use lambda_runtime::{LambdaEvent, Service as _};
 use serde::Serialize;
 use serde_json::Value;
 use statewright_shared::adapters::aws::{Clients, DynamoLedger, KmsKeys, Options, S3Blobs};
-use statewright_shared::adapters::{SystemClock, SystemIds, Unavailable};
+use statewright_shared::adapters::{Https, SystemClock, SystemIds, Unavailable};
 use statewright_shared::api::{self, App, Limits};
 use statewright_shared::context::Context;
-use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp};
+use statewright_shared::ports::{Blobs, Ids as _, Keys, Timestamp, Web};
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::maintenance::sweep::Swept;
 use statewright_shared::settings::Rights;
@@ -48,6 +48,7 @@ pub struct Function {
     clients: Clients,
     blobs: Arc<dyn Blobs>,
     keys: Arc<dyn Keys>,
+    web: Option<Arc<dyn Web>>,
     rights: Rights,
 }
 
@@ -74,6 +75,7 @@ impl Function {
             clients,
             blobs: Arc::new(Unavailable),
             keys: Arc::new(Unavailable),
+            web: None,
             rights,
         })
     }
@@ -95,6 +97,13 @@ impl Function {
         self
     }
 
+    /// Adds requests to the issuers of tokens, for their keys, and to providers of sign-ins.
+    #[must_use]
+    pub fn asks_issuers(mut self) -> Self {
+        self.web = Some(Arc::new(Https::new(self.environment.issuer_networks.clone())));
+        self
+    }
+
     /// Adds the ability to publish updates that have ended.
     #[must_use]
     pub fn publishes(mut self) -> Self {
@@ -103,7 +112,8 @@ impl Function {
     }
 
     fn context(self) -> (Log, Traces, Context) {
-        let Self { log, traces, environment, clients, blobs, keys, rights } = self;
+        let Self { log, traces, environment, clients, blobs, keys, web, rights } = self;
+        let address = environment.address.clone();
         let ledger =
             DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
         // Others may be publishing the updates that this one finds, so it must not take over their work.
@@ -118,6 +128,8 @@ impl Function {
         );
         context.settings = environment.settings;
         context.rights = rights;
+        context.web = web;
+        context.address = address;
         (log, traces, context)
     }
 

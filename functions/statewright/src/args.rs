@@ -5,11 +5,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use statewright_shared::domain::access::{Grantee, Scope};
 use statewright_shared::domain::durations;
 use statewright_shared::domain::ids::StackId;
-use statewright_shared::domain::names::{Login, OrgName, ProjectName, StackAddress, TokenName};
-use statewright_shared::domain::role::Role;
+use statewright_shared::domain::names::{
+    Login, OrgName, ProjectName, ProviderName, StackAddress, TeamName, TokenName,
+};
+use statewright_shared::domain::oidc::addresses::Allowed;
+use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::domain::sign_in::SignInRule;
 
 /// Options that do not fit together. The process ends with 2, as after any other error of usage.
 #[derive(Debug, thiserror::Error)]
@@ -115,22 +120,43 @@ pub(crate) struct Kept {
 
 /// A store as the source or target of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum StoreLocation {
     /// The store that --table, --bucket and --kms-key name.
     Aws,
     Folder(PathBuf),
 }
 
-pub(crate) fn place(text: &str) -> anyhow::Result<Place> {
+pub(crate) fn store_location(text: &str) -> anyhow::Result<StoreLocation> {
     match text {
         "" => bail!("write `aws`, or the path of a folder"),
-        "aws" => Ok(Place::Aws),
-        path => Ok(Place::Folder(PathBuf::from(path))),
+        "aws" => Ok(StoreLocation::Aws),
+        path => Ok(StoreLocation::Folder(PathBuf::from(path))),
     }
 }
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
     Ok(Login::parse(text)?)
+}
+
+pub(crate) fn networks(text: &str) -> anyhow::Result<Allowed> {
+    Ok(Allowed::parse(text)?)
+}
+
+pub(crate) fn provider(text: &str) -> anyhow::Result<ProviderName> {
+    Ok(ProviderName::parse(text)?)
+}
+
+/// `GROUP=ORGANIZATION:ROLE`, and `:TEAM` for a team. A group may contain `=`, as the names of directories do.
+pub(crate) fn sign_in_rule(text: &str) -> anyhow::Result<SignInRule> {
+    let (group, given) = text.rsplit_once('=').unwrap_or_default();
+    let (org, role, team) = match given.split(':').collect::<Vec<_>>()[..] {
+        [org, role] => (org, role, None),
+        [org, role, team] => (org, role, Some(TeamName::parse(team)?)),
+        _ => bail!(
+            "write a rule as GROUP=ORGANIZATION:ROLE or GROUP=ORGANIZATION:ROLE:TEAM, such as platform=acme:apply"
+        ),
+    };
+    Ok(SignInRule { group: group.to_owned(), org: organization(org)?, role: self::role(role)?, team })
 }
 
 pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
@@ -141,9 +167,32 @@ pub(crate) fn token_name(text: &str) -> anyhow::Result<TokenName> {
     Ok(TokenName::parse(text)?)
 }
 
+pub(crate) fn team_name(text: &str) -> anyhow::Result<TeamName> {
+    Ok(TeamName::parse(text)?)
+}
+
 pub(crate) fn role(text: &str) -> anyhow::Result<Role> {
     Role::parse(text)
         .ok_or_else(|| anyhow!("use one of the roles {}", Role::ALL.map(Role::as_str).join(", ")))
+}
+
+pub(crate) fn team(text: &str) -> anyhow::Result<TeamName> {
+    Ok(TeamName::parse(text)?)
+}
+
+pub(crate) fn grantee(text: &str) -> anyhow::Result<Grantee> {
+    Ok(Grantee::parse(text)?)
+}
+
+pub(crate) fn scope(text: &str) -> anyhow::Result<Scope> {
+    Ok(Scope::parse(text)?)
+}
+
+/// A right, by its name or by the name of a command that needs it.
+pub(crate) fn action(text: &str) -> anyhow::Result<Right> {
+    let names = || Right::ALL.map(Right::as_str).join(", ");
+    Right::of_action(text)
+        .ok_or_else(|| anyhow!("use one of {}, or a command such as preview, up or delete", names()))
 }
 
 pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {
@@ -191,6 +240,20 @@ mod tests {
         assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
         for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
             assert!(stack_address(bad).is_err(), "{bad:?} was accepted as a stack");
+        }
+    }
+
+    #[test]
+    fn a_rule_has_a_group_an_organization_and_a_role() {
+        let rule = sign_in_rule("cn=dev,ou=teams=acme:apply").unwrap();
+        assert_eq!(
+            (rule.group.as_str(), rule.org.as_str(), rule.role),
+            ("cn=dev,ou=teams", "acme", Role::Apply)
+        );
+        let team = sign_in_rule("dev=acme:none:web").unwrap().team;
+        assert_eq!(team, TeamName::parse("web").ok());
+        for bad in ["", "dev", "dev=acme", "dev:apply", "dev=acme:owner", "dev=a:plan", "dev=acme:plan:a:b"] {
+            assert!(sign_in_rule(bad).is_err(), "{bad:?} was accepted as a rule");
         }
     }
 

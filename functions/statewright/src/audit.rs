@@ -52,7 +52,9 @@ pub(crate) fn of_command(words: impl Iterator<Item = String>, result: &anyhow::R
     let words: Vec<String> = words.collect();
     let result = match result.as_ref().err().map(|error| error.downcast_ref::<Error>()) {
         None => Outcome::Done,
-        Some(Some(Error::Port(_) | Error::Contended(_) | Error::Broken(_))) => Outcome::Unknown,
+        Some(Some(Error::Port(_) | Error::Contended(_) | Error::Broken(_) | Error::Internal(_))) => {
+            Outcome::Unknown
+        }
         Some(_) => Outcome::Refused,
     };
     Record {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, ensure};
 use directories::ProjectDirs;
@@ -16,7 +16,7 @@ use statewright_shared::ports::{BlobKey, Blobs, BoxError, Ids, Inventory, Item, 
 use statewright_shared::services::maintenance::backup;
 use statewright_shared::services::maintenance::copy::refuse_unfinished;
 
-use crate::args::{self, Data, Place, Shelf, Store, misused};
+use crate::args::{self, Data, Shelf, Store, StoreLocation, misused};
 
 #[cfg(feature = "aws")]
 pub(crate) mod on_aws;
@@ -37,10 +37,10 @@ pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {
     Ok(dirs.data_dir().to_owned())
 }
 
-pub(crate) fn place(data: &Data) -> anyhow::Result<String> {
+pub(crate) fn location(data: &Data) -> anyhow::Result<String> {
     Ok(match data.store {
         Store::Folder => path(data)?.display().to_string(),
-        Store::Aws => on_aws::place(&data.aws)?,
+        Store::Aws => on_aws::location(&data.aws)?,
     })
 }
 
@@ -61,10 +61,24 @@ pub(crate) async fn open_server(data: &Data) -> anyhow::Result<(Option<DataFolde
     Ok((Some(folder), context))
 }
 
+/// The store that this command opened, for the record of the command at its end.
+static OPENED: Mutex<Option<Context>> = Mutex::new(None);
+
+fn remember(context: &Context) {
+    *OPENED.lock().unwrap_or_else(PoisonError::into_inner) = Some(context.sharing());
+}
+
+/// The store that this command opened and changed.
+pub(crate) fn changed() -> Option<Context> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner).take().filter(Context::has_committed)
+}
+
 /// Opens the store for a command that may run at the same time as servers.
 pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolder>, Context)> {
     if data.store == Store::Aws {
-        return Ok((None, open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?.context));
+        let context = open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?.context;
+        remember(&context);
+        return Ok((None, context));
     }
     let (folder, context) = open_folder_beside(data).await?;
     Ok((Some(folder), context))
@@ -74,6 +88,7 @@ pub(crate) async fn open_beside(data: &Data) -> anyhow::Result<(Option<DataFolde
 pub(crate) async fn open_whole(data: &Data) -> anyhow::Result<(Box<dyn Inventory>, Context)> {
     if data.store == Store::Aws {
         let side = open_aws(&data.aws, format!("command {}", SystemIds.uuid())).await?;
+        remember(&side.context);
         return Ok((side.inventory, side.context));
     }
     let (folder, context) = open_folder_beside(data).await?;
@@ -85,12 +100,15 @@ pub(crate) async fn open_folder_beside(data: &Data) -> anyhow::Result<(DataFolde
     let folder = DataFolder::open_beside(&path(data)?, Arc::new(SystemIds)).await?;
     let context = context(&folder, format!("command {}", SystemIds.uuid()));
     refuse_unfinished(&context).await?;
+    remember(&context);
     Ok((folder, context))
 }
 
 /// Opens a data folder for exclusive use. No server can open it while the returned value lives.
 pub(crate) async fn open_alone(data: &Data) -> anyhow::Result<(DataFolder, Context)> {
-    open_folder_alone(&path(data)?).await
+    let (folder, context) = open_folder_alone(&path(data)?).await?;
+    remember(&context);
+    Ok((folder, context))
 }
 
 async fn open_folder_alone(path: &Path) -> anyhow::Result<(DataFolder, Context)> {
@@ -126,10 +144,10 @@ impl Side {
 }
 
 /// Opens the source of a copy. A folder is opened exclusively.
-pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
-    Ok(match place {
-        Place::Aws => open_aws(aws, format!("copy {}", SystemIds.uuid())).await?,
-        Place::Folder(path) => {
+pub(crate) async fn open_source(location: &StoreLocation, aws: &args::AwsStore) -> anyhow::Result<Side> {
+    Ok(match location {
+        StoreLocation::Aws => open_aws(aws, format!("copy {}", SystemIds.uuid())).await?,
+        StoreLocation::Folder(path) => {
             let (folder, context) = open_folder_alone(path).await?;
             Side::of_folder(folder, context)
         }
@@ -137,11 +155,11 @@ pub(crate) async fn open_source(place: &Place, aws: &args::AwsStore) -> anyhow::
 }
 
 /// Opens the target of a copy, which may be unfinished. A folder is created if needed and opened exclusively.
-pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::Result<Side> {
+pub(crate) async fn open_target(location: &StoreLocation, aws: &args::AwsStore) -> anyhow::Result<Side> {
     let publisher = format!("copy {}", SystemIds.uuid());
-    Ok(match place {
-        Place::Aws => on_aws::connect(aws, publisher).await?,
-        Place::Folder(path) => {
+    Ok(match location {
+        StoreLocation::Aws => on_aws::connect(aws, publisher).await?,
+        StoreLocation::Folder(path) => {
             refuse_foreign(path)?;
             let folder = DataFolder::open_server(path, Arc::new(SystemIds)).await?;
             let context = context(&folder, publisher);
@@ -151,7 +169,7 @@ pub(crate) async fn open_target(place: &Place, aws: &args::AwsStore) -> anyhow::
 }
 
 /// The store on AWS, but with this table.
-/// An opened place of a backup, which stores only blobs.
+/// An opened place for backups, which stores only blobs.
 pub(crate) struct OpenShelf {
     /// Has blobs, but no ledger and no keys.
     pub(crate) context: Context,

@@ -21,9 +21,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
-use statewright_shared::api::audit::AuditLog as _;
+use statewright_shared::adapters::SystemIds;
+use statewright_shared::api::audit::{AuditLog as _, Result as Outcome};
+use statewright_shared::layout::AuditResult;
+use statewright_shared::ports::Ids as _;
+use statewright_shared::services::audit::{self as trail, About, Act};
 use tokio::runtime::Builder;
 
 use crate::args::Misused;
@@ -80,12 +85,30 @@ fn misused(usage: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
 
+/// Stores a record of a command that changed the store.
+async fn record(result: anyhow::Result<()>) -> anyhow::Result<()> {
+    let Some(ctx) = data::changed() else { return result };
+    let record = audit::of_command(std::env::args().skip(1), &result);
+    let mut entry =
+        trail::entry(&ctx, record.action, &About::Server).saying(record.detail.unwrap_or_default());
+    entry.record.result = match record.result {
+        Outcome::Done => AuditResult::Done,
+        Outcome::Refused => AuditResult::Refused,
+        Outcome::Unknown => AuditResult::Unknown,
+    };
+    let stored = trail::keep(&ctx, entry).await.context("the command has no record in the audit trail");
+    result.and(stored)
+}
+
 /// Runs a command and audits it if that is enabled. A server audits its own requests, including those of
 /// users' commands.
 async fn run(args: Args, out: Output) -> anyhow::Result<()> {
     let audit = args.audit_log.as_deref().map(AuditFile::open).transpose()?.map(Arc::new);
     let is_an_act = args.command.is_the_operators();
-    let result = commands::run(args.command, audit.clone(), out).await;
+    // The records of what the command does have its ID, and no user.
+    let act = Arc::new(Act::new(Some(SystemIds.uuid().simple().to_string()), None));
+    let result = Box::pin(act.during(commands::run(args.command, audit.clone(), out))).await;
+    let result = act.during(record(result)).await;
     if let Some(audit) = audit.filter(|_| is_an_act) {
         audit.keep(&audit::of_command(std::env::args().skip(1), &result));
     }

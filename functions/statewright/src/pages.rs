@@ -173,7 +173,7 @@ const PROGRAMS: [(&str, &[&str]); 12] = [
     ("go", &["build"]),
     ("ln", &["pulumi-resource-bench"]),
     ("openssl", &["req"]),
-    ("pulumi", &["api", "config", "env", "login", "stack", "up"]),
+    ("pulumi", &["api", "config", "env", "login", "org", "stack", "up"]),
     ("python3", &["-m"]),
     ("python3.13", &["-m"]),
     ("rustup", &["target"]),
@@ -187,7 +187,9 @@ fn commands(text: &str) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for line in lines.lines().filter(|line| !line.starts_with("export ")) {
         for words in words(line.trim()).split(|word| ["&&", "&", "|", ";"].contains(&word.as_str())) {
-            let words: Vec<String> = words.iter().skip_while(|word| word.contains('=')).cloned().collect();
+            // Without assignments before the command, and without the file that its output goes to.
+            let words = words.iter().skip_while(|word| word.contains('=')).take_while(|word| *word != ">");
+            let words: Vec<String> = words.cloned().collect();
             if !words.is_empty() {
                 found.push((line.to_owned(), words));
             }

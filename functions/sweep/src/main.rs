@@ -4,5 +4,5 @@ use statewright_lambda::{Error, Function};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    Function::start().await?.with_blobs().publishes().sweep().await
+    Function::start().await?.with_blobs().with_keys().publishes().sweep().await
 }

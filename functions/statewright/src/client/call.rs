@@ -44,6 +44,11 @@ impl Call {
         Self::new(Method::DELETE, path)
     }
 
+    /// A call that needs no credentials.
+    pub(super) fn anonymous<'a>(method: Method, path: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::new(method, path)
+    }
+
     fn new<'a>(method: Method, path: impl IntoIterator<Item = &'a str>) -> Self {
         let parts = path.into_iter().map(|part| format!("/{}", utf8_percent_encode(part, ESCAPED)));
         Self { method, target: parts.collect(), body: Bytes::new(), repeatable: false }

@@ -31,8 +31,8 @@ impl Configured {
         };
         let mut addresses = backend.addresses.iter().filter(|_| backend.kind == "http");
         let address = addresses.find(|it| it.setting == "address");
-        let place = address.and_then(|address| place(address.text.as_deref()?));
-        Ok(place.map(|(server, state)| Self { file: backend.file, server, state }))
+        let found = address.and_then(|address| state_of(address.text.as_deref()?));
+        Ok(found.map(|(server, state)| Self { file: backend.file, server, state }))
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -57,7 +57,7 @@ pub(crate) fn server_of(address: &str) -> Option<ServerUrl> {
 }
 
 /// The server and the state of a backend's address.
-pub(crate) fn place(address: &str) -> Option<(ServerUrl, StateRef)> {
+pub(crate) fn state_of(address: &str) -> Option<(ServerUrl, StateRef)> {
     let (_, state) = address.split_once("/tfstate/")?;
     let parts: Vec<&str> = state.trim_end_matches('/').split('/').collect();
     let state = match parts[..] {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn an_address_names_the_server_and_the_state() {
         let id = "019b7c3a-0000-7000-8000-000000000001";
-        let found = |address: &str| place(address).map(|(server, state)| (server.to_string(), state));
+        let found = |address: &str| state_of(address).map(|(server, state)| (server.to_string(), state));
         let here = "https://a/base".to_owned();
         let named = |name: &str| StateRef::parse(name).unwrap();
         assert_eq!(found(&format!("https://a/base/tfstate/{id}")), Some((here.clone(), named(id))));

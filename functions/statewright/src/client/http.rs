@@ -156,7 +156,9 @@ fn request(call: &Call, settings: &Settings) -> anyhow::Result<Request<Body>> {
     let mut request =
         Request::builder().method(call.method.clone()).uri(uri).body(Body::from(call.body.clone()))?;
     let headers = request.headers_mut();
-    headers.insert(AUTHORIZATION, token);
+    if !settings.token.as_str().is_empty() {
+        headers.insert(AUTHORIZATION, token);
+    }
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));

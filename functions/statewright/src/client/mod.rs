@@ -8,6 +8,7 @@
 
 mod call;
 mod configured;
+mod exchange;
 mod failure;
 mod http;
 mod link;
@@ -28,7 +29,8 @@ use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::Clock as _;
 
 pub(crate) use call::Call;
-pub(crate) use configured::{Configured, place, server_of};
+pub(crate) use configured::{Configured, server_of, state_of};
+pub(crate) use exchange::Oidc;
 pub(crate) use failure::Failure;
 pub(crate) use link::{FILE as LINK_FILE, Link, Linked};
 pub(crate) use logins::Logins;

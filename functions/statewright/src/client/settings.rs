@@ -28,6 +28,9 @@ pub(crate) struct At {
     /// the states [env: STATEWRIGHT_ALLOW_HTTP=true].
     #[arg(long, global = true, help_heading = "Server")]
     pub(crate) allow_http: bool,
+    /// A token that was exchanged for this run, with its server.
+    #[arg(skip)]
+    pub(crate) exchanged: Option<(ServerUrl, Token)>,
 }
 
 /// An access token, hidden from debug output.
@@ -35,6 +38,10 @@ pub(crate) struct At {
 pub(crate) struct Token(String);
 
 impl Token {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
     /// The text to send.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
@@ -83,6 +90,7 @@ const PULUMI_URL: &str = "PULUMI_BACKEND_URL";
 const PULUMI_TOKEN: &str = "PULUMI_ACCESS_TOKEN";
 const PULUMI_LOGIN: &str = "`pulumi login`";
 pub(super) const LOGIN: &str = "`statewright login`";
+const EXCHANGED: &str = "--oidc-token";
 
 impl Environment {
     pub(super) fn of_this_process() -> Self {
@@ -122,7 +130,7 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
             .and_then(Result::ok)
     };
     let of_us = env.get(URL).map(ServerUrl::parse).transpose().context(URL)?;
-    let named = at.server.clone().or(of_us);
+    let named = at.server.clone().or(of_us).or_else(|| Some(at.exchanged.as_ref()?.0.clone()));
     // The server that the user chose, not a file that may have come with a repository.
     let of_user = (named.clone())
         .or_else(|| of_pulumi(env.get(PULUMI_URL)?))
@@ -134,8 +142,11 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
     )?;
     check_private(&server, at, env)?;
     let is_of_user = of_user.as_ref() == Some(&server);
-    let (token, token_from) =
-        token(&server, is_of_user, env).with_context(|| without_token(&server, is_of_user, env))?;
+    let exchanged = at.exchanged.as_ref().filter(|(of, _)| *of == server);
+    let exchanged = exchanged.map(|(_, token)| (token.as_str().to_owned(), EXCHANGED));
+    let (token, token_from) = exchanged
+        .or_else(|| token(&server, is_of_user, env))
+        .with_context(|| without_token(&server, is_of_user, env))?;
     let token = Token(token.trim().to_owned());
     let org = match &at.org {
         Some(org) => Some(org.clone()),

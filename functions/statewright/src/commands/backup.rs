@@ -6,6 +6,7 @@ use anyhow::bail;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
+use statewright_shared::domain::plural::count;
 use statewright_shared::ports::{BlobKey, ItemKey};
 use statewright_shared::services::maintenance::copy::Copied;
 
@@ -100,11 +101,16 @@ pub(crate) async fn backup(backup: Backup, out: Output) -> anyhow::Result<()> {
             }
         };
         format!(
-            "{} holds a backup as of {}: {} items, {} blobs, {} of them copied now ({} bytes).\n{key}",
-            made.folder, made.made, made.items, made.blobs, made.blobs_copied, made.bytes_copied
+            "{} holds a backup as of {}: {}, {}, {} of them copied now ({}).\n{key}",
+            made.folder,
+            made.made,
+            count(made.items, "item"),
+            count(made.blobs, "blob"),
+            made.blobs_copied,
+            count(made.bytes_copied, "byte")
         )
     })?;
-    complain(wrong(&made.missing, &made.damaged, &made.unreadable), "everything else is in the backup")
+    complain(lacking(&made.missing, &made.damaged, &made.unreadable), "everything else is in the backup")
 }
 
 #[cfg(not(feature = "aws"))]
@@ -205,7 +211,7 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
         Store::Aws => "statewright serve --store aws".to_owned(),
         Store::Folder => format!("statewright serve --data {}", done.folder),
     };
-    let what = wrong(&done.missing, &done.damaged, &done.unreadable);
+    let what = lacking(&done.missing, &done.damaged, &done.unreadable);
     if !is_finished {
         return complain(
             what,
@@ -215,20 +221,23 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
     }
     out.answer(&done, |done| {
         format!(
-            "{} holds the data as of {}: {} items, {} blobs. Start the server with `{serve}`.",
-            done.folder, done.made, done.items, done.blobs
+            "{} holds the data as of {}: {}, {}. Start the server with `{serve}`.",
+            done.folder,
+            done.made,
+            count(done.items, "item"),
+            count(done.blobs, "blob")
         )
     })?;
     complain(what, "everything else is restored")
 }
 
 fn restored(restored: restore_on_aws::Restored) -> Restored {
-    let restore_on_aws::Restored { made, place, done } = restored;
-    let Copied { items: count, blobs, missing, damaged, unreadable, .. } = done;
+    let restore_on_aws::Restored { made, location, done } = restored;
+    let Copied { items: item_count, blobs, missing, damaged, unreadable, .. } = done;
     Restored {
-        folder: place,
+        folder: location,
         made,
-        items: count,
+        items: item_count,
         blobs,
         missing: names(&missing),
         damaged: names(&damaged),
@@ -252,20 +261,21 @@ fn items<'a>(keys: impl IntoIterator<Item = &'a ItemKey>) -> Vec<String> {
     keys.into_iter().map(|key| format!("{} {}", key.partition, key.sort)).collect()
 }
 
-fn wrong<'a>(
-    missing: &'a [String],
-    damaged: &'a [String],
-    unreadable: &'a [String],
-) -> [(&'static str, &'a [String]); 3] {
-    [("blobs are missing", missing), ("blobs are damaged", damaged), ("items cannot be read", unreadable)]
+/// Describes the data that a backup or a copy lacks; `None` if it is complete.
+pub(super) fn lacking(missing: &[String], damaged: &[String], unreadable: &[String]) -> Option<String> {
+    let words: Vec<String> =
+        [("missing blob", missing), ("damaged blob", damaged), ("unreadable item", unreadable)]
+            .into_iter()
+            .filter(|(_, names)| !names.is_empty())
+            .map(|(noun, names)| format!("{}: {}", count(names.len(), noun), names.join(", ")))
+            .collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Fails with the list of problems, after the answer was printed.
-fn complain(wrong: [(&str, &[String]); 3], rest: &str) -> anyhow::Result<()> {
-    let words: Vec<String> = wrong
-        .iter()
-        .filter(|(_, what)| !what.is_empty())
-        .map(|(words, what)| format!("{} {words}: {}", what.len(), what.join(", ")))
-        .collect();
-    if words.is_empty() { Ok(()) } else { bail!("{}; {rest}", words.join("; ")) }
+fn complain(lacking: Option<String>, rest: &str) -> anyhow::Result<()> {
+    match lacking {
+        Some(words) => bail!("{words}; {rest}"),
+        None => Ok(()),
+    }
 }

@@ -3,6 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::ids::{StackId, StateId};
+use statewright_shared::domain::plural::count;
 use statewright_shared::services::maintenance::check as check_service;
 use statewright_shared::services::maintenance::check::{Orphans, StackReport};
 use statewright_shared::services::maintenance::check_states;
@@ -47,7 +48,7 @@ impl Line {
         Self {
             stack: report.address.map(|address| address.to_string()),
             id: id.to_string(),
-            deleted: report.is_removed,
+            deleted: report.is_deleted,
             versions: report.versions,
             problems: report.problems,
         }
@@ -72,7 +73,7 @@ impl StateLine {
         Self {
             state: report.address.map(|address| address.to_string()),
             id: id.to_string(),
-            deleted: report.is_removed,
+            deleted: report.is_deleted,
             versions: report.versions,
             problems: report.problems,
         }
@@ -115,7 +116,7 @@ impl Report {
             text.push_str(&format!("\n{problem}"));
         }
         if let Some(orphans) = &self.orphans {
-            text.push_str(&format!("\n{} unreferenced blobs", orphans.len()));
+            text.push_str(&format!("\n{}", count(orphans.len(), "unreferenced blob")));
             for orphan in orphans {
                 text.push_str(&format!("\n{orphan}"));
             }
@@ -161,7 +162,6 @@ pub(crate) async fn run(check: Check, out: Output) -> anyhow::Result<()> {
     out.answer(&report, Report::for_people)?;
     match problems {
         0 => Ok(()),
-        1 => bail!("1 problem found: see above"),
-        count => bail!("{count} problems found: see above"),
+        found => bail!("{} found: see above", count(found, "problem")),
     }
 }

@@ -5,10 +5,12 @@ use std::path::{PathBuf, absolute};
 use anyhow::bail;
 use indicatif::ProgressBar;
 use serde::Serialize;
+use statewright_shared::domain::plural::count;
 use statewright_shared::services::maintenance::copy as service;
 use statewright_shared::services::maintenance::copy::{Progress, Source, Target};
 
-use crate::args::{self, Place, misused};
+use super::backup::lacking;
+use crate::args::{self, StoreLocation, misused};
 use crate::data::{self, Side};
 use crate::output::Output;
 
@@ -17,11 +19,11 @@ pub(crate) struct Copy {
     #[command(flatten)]
     aws: args::AwsStore,
     /// The source: a folder whose server is stopped, or `aws` while no updates run.
-    #[arg(long, value_name = "FOLDER|aws", value_parser = args::place)]
-    from: Place,
+    #[arg(long, value_name = "FOLDER|aws", value_parser = args::store_location)]
+    from: StoreLocation,
     /// The target: a new folder, or `aws` with an empty table and bucket.
-    #[arg(long, value_name = "FOLDER|aws", value_parser = args::place)]
-    to: Place,
+    #[arg(long, value_name = "FOLDER|aws", value_parser = args::store_location)]
+    to: StoreLocation,
     /// Finish the copy even if the source has missing or damaged data.
     #[arg(long)]
     despite_damage: bool,
@@ -50,13 +52,13 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
     let Copy { aws, from, to, despite_damage } = copy;
     if is_same(&from, &to) {
         return Err(misused(match from {
-            Place::Aws => "to copy from AWS to AWS, copy to a folder first",
-            Place::Folder(_) => "--from and --to are the same store",
+            StoreLocation::Aws => "to copy from AWS to AWS, copy to a folder first",
+            StoreLocation::Folder(_) => "--from and --to are the same store",
         }));
     }
     let source = data::open_source(&from, &aws).await?;
     let Side { context, inventory, .. } = &source;
-    let from_store = Source { ctx: context, inventory: &**inventory, is_shared: from == Place::Aws };
+    let from_store = Source { ctx: context, inventory: &**inventory, is_shared: from == StoreLocation::Aws };
     // Opened first, so that no target is created for a source that cannot be read.
     service::ready(from_store).await?;
     let target = data::open_target(&to, &aws).await?;
@@ -85,23 +87,22 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
     };
     out.answer(&copied, |copied| {
         let what = format!(
-            "{} holds {} items (with {} rewrapped keys) and {} blobs from {}; everything was compared. \
-             Written now: {} items and {} blobs ({} bytes).",
+            "{} holds {} (with {}) and {} from {}; everything was compared. Written now: {} and {} ({}).",
             copied.to,
-            copied.items,
-            copied.keys,
-            copied.blobs,
+            count(copied.items, "item"),
+            count(copied.keys, "rewrapped key"),
+            count(copied.blobs, "blob"),
             copied.from,
-            copied.items_written,
-            copied.blobs_copied,
-            copied.bytes_copied
+            count(copied.items_written, "item"),
+            count(copied.blobs_copied, "blob"),
+            count(copied.bytes_copied, "byte")
         );
         if !copied.finished {
             return format!("{what}\nThe copy is not finished, so no server can run on it.");
         }
         let serve = match &to {
-            Place::Aws => "statewright serve --store aws".to_owned(),
-            Place::Folder(path) => format!("statewright serve --data {}", path.display()),
+            StoreLocation::Aws => "statewright serve --store aws".to_owned(),
+            StoreLocation::Folder(path) => format!("statewright serve --data {}", path.display()),
         };
         format!(
             "{what}\nStart the server with `{serve}`. States name the address of their server: keep that \
@@ -109,20 +110,11 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
              diverge."
         )
     })?;
-    let wrong: Vec<String> = [
-        ("blobs are missing", &copied.missing),
-        ("blobs are damaged", &copied.damaged),
-        ("items cannot be read", &copied.unreadable),
-    ]
-    .into_iter()
-    .filter(|(_, what)| !what.is_empty())
-    .map(|(words, what)| format!("{} {words}: {}", what.len(), what.join(", ")))
-    .collect();
-    match (wrong.is_empty(), copied.finished) {
-        (true, _) => Ok(()),
-        (false, true) => bail!("{}; everything else is copied", wrong.join("; ")),
-        (false, false) => {
-            bail!("{}; to finish without them, run it with --despite-damage", wrong.join("; "))
+    match (lacking(&copied.missing, &copied.damaged, &copied.unreadable), copied.finished) {
+        (None, _) => Ok(()),
+        (Some(words), true) => bail!("{words}; everything else is copied"),
+        (Some(words), false) => {
+            bail!("{words}; to finish without them, run it with --despite-damage")
         }
     }
 }
@@ -144,19 +136,21 @@ pub(crate) fn shown(bar: &ProgressBar) -> impl Fn(Progress) + Sync + use<> {
     }
 }
 
-fn is_same(from: &Place, to: &Place) -> bool {
+fn is_same(from: &StoreLocation, to: &StoreLocation) -> bool {
     let real =
         |path: &PathBuf| path.canonicalize().or_else(|_| absolute(path)).unwrap_or_else(|_| path.clone());
     match (from, to) {
-        (Place::Aws, Place::Aws) => true,
-        (Place::Folder(from), Place::Folder(to)) => real(from) == real(to),
-        (Place::Aws, Place::Folder(_)) | (Place::Folder(_), Place::Aws) => false,
+        (StoreLocation::Aws, StoreLocation::Aws) => true,
+        (StoreLocation::Folder(from), StoreLocation::Folder(to)) => real(from) == real(to),
+        (StoreLocation::Aws, StoreLocation::Folder(_)) | (StoreLocation::Folder(_), StoreLocation::Aws) => {
+            false
+        }
     }
 }
 
-fn words(place: &Place, aws: &args::AwsStore) -> anyhow::Result<String> {
-    Ok(match place {
-        Place::Folder(path) => path.display().to_string(),
-        Place::Aws => data::on_aws::place(aws)?,
+fn words(location: &StoreLocation, aws: &args::AwsStore) -> anyhow::Result<String> {
+    Ok(match location {
+        StoreLocation::Folder(path) => path.display().to_string(),
+        StoreLocation::Aws => data::on_aws::location(aws)?,
     })
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use statewright_shared::adapters::embedded::{DataFolder, FileKeys};
 use statewright_shared::adapters::{Finding, State, SystemClock, SystemIds};
 use statewright_shared::context::Context;
+use statewright_shared::domain::plural::count;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::{Clock as _, Ids as _};
 use statewright_shared::services::maintenance::{copy, health};
@@ -77,8 +78,7 @@ pub(crate) async fn run(doctor: Doctor, out: Output) -> anyhow::Result<()> {
     })?;
     match wrong {
         0 => Ok(()),
-        1 => bail!("1 problem found: see above"),
-        count => bail!("{count} problems found: see above"),
+        found => bail!("{} found: see above", count(found, "problem")),
     }
 }
 

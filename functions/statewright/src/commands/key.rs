@@ -7,6 +7,7 @@ use serde::Serialize;
 use statewright_shared::adapters::embedded::{DataFolder, FolderError};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::plural::count;
 use statewright_shared::ports::Inventory;
 use statewright_shared::services::identity::directory;
 use statewright_shared::services::keys::data_keys;
@@ -92,7 +93,7 @@ fn old_copies_note(data_keys: Option<u64>) -> String {
 }
 
 fn new_data_keys(data_keys: Option<u64>) -> String {
-    data_keys.map_or_else(String::new, |count| format!("  {count} data keys were replaced."))
+    data_keys.map_or_else(String::new, |renewed| format!(" Replaced {}.", count(renewed, "data key")))
 }
 
 async fn rotate_on_aws(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()> {
@@ -162,9 +163,10 @@ async fn rotate(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()>
             }
         };
         format!(
-            "All {keys} keys are wrapped by a new master key, and update tokens have a new signing key.{} \
+            "A new master key wraps {}, and update tokens have a new signing key.{} \
              {old}\nCopy master.key to where you keep it. Keep your copy of the old one for earlier \
              backups.\n{}",
+            count(keys, "key"),
             new_data_keys(data_keys),
             old_copies_note(data_keys)
         )

@@ -6,7 +6,7 @@ use serde_json::Value;
 use statewright_shared::domain::server_url::ServerUrl;
 
 use crate::args;
-use crate::client::{At, Call, Client, Logins};
+use crate::client::{At, Call, Client, Logins, Oidc};
 use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,8 @@ pub(crate) struct Login {
     /// login].
     #[arg(value_name = "URL", value_parser = args::server_url, conflicts_with = "server")]
     url: Option<ServerUrl>,
+    #[command(flatten)]
+    oidc: Oidc,
 }
 
 #[derive(Debug, clap::Args)]
@@ -73,9 +75,10 @@ pub(crate) async fn login(login: Login, out: Output) -> anyhow::Result<()> {
     let at = At { server: login.url.or(login.at.server), ..login.at };
     let server = Client::server_of_user(&at)?;
     let of_variable = std::env::var("STATEWRIGHT_TOKEN").ok().filter(|token| !token.is_empty());
-    let token = match of_variable {
-        Some(token) => token,
-        None => out.ask_for_secret(&format!("Access token for {server}"))?,
+    let token = match (login.oidc.exchange(&at).await?, of_variable) {
+        (Some((_, token)), _) => token.as_str().to_owned(),
+        (None, Some(token)) => token,
+        (None, None) => out.ask_for_secret(&format!("Access token for {server}"))?,
     };
     let token = token.trim();
     ensure!(!token.is_empty(), "no token given: type it, pass it on stdin, or set STATEWRIGHT_TOKEN");

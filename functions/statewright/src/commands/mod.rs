@@ -1,6 +1,8 @@
 //! The command line and its commands, one file for each noun. The operator's commands open the store; those
 //! of users (`state`, `tf`) call a server through [`crate::client`].
 
+mod access;
+mod audit;
 mod aws;
 mod backup;
 #[cfg(feature = "aws")]
@@ -10,6 +12,7 @@ mod completions;
 mod copy;
 mod dep;
 pub(crate) mod doctor;
+mod issuer;
 pub(crate) mod key;
 mod login;
 mod org;
@@ -18,11 +21,14 @@ mod policy;
 mod rehome;
 mod restore_on_aws;
 mod running;
+mod sso;
 mod stack;
 mod state;
+mod team;
 mod tf;
 mod token;
 mod user;
+mod why;
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -61,8 +67,14 @@ pub(crate) enum Command {
     Token(token::Token),
     /// Create, list and remove users. Works while the server runs.
     User(user::User),
+    /// Manage the providers that people sign in with, in a browser. Works while the server runs.
+    Sso(sso::Sso),
     /// Create and list organizations and manage their members. Works while the server runs.
     Org(org::Org),
+    /// Create, list and delete teams and manage their members. Works while the server runs.
+    Team(team::Team),
+    /// Explain what a user may do with a stack, a state or an environment, and what gives it.
+    Why(why::Why),
     /// Inspect stacks, restore their versions and end the updates that lock them. Works while the server
     /// runs.
     Stack(stack::Stack),
@@ -79,6 +91,10 @@ pub(crate) enum Command {
     Dep(dep::Dep),
     /// Show and set the label policy of an organization, at a server.
     Policy(policy::Policy),
+    /// Register the issuers of tokens for jobs, such as a CI's, and what their jobs may do, at a server.
+    Issuer(issuer::Issuer),
+    /// Consent to personal tokens for the jobs of an issuer, at a server.
+    Consent(issuer::Consent),
     /// Show the outputs of stacks and states side by side, at a server.
     Outputs(outputs::Outputs),
     /// Run `tofu` or `terraform` on a state of a server, with the token in its environment.
@@ -93,6 +109,8 @@ pub(crate) enum Command {
     Copy(copy::Copy),
     /// Read all data and report problems. Works while the server runs.
     Check(check::Check),
+    /// Read the audit trails in the store. Works while the server runs.
+    Audit(audit::Audit),
     /// Check that the store exists, is configured correctly and is accessible, and suggest fixes.
     Doctor(doctor::Doctor),
     /// Replace the keys that encrypt secrets. Works while the server runs.
@@ -116,16 +134,22 @@ impl Command {
             | Self::Dep(_)
             | Self::Tf(_)
             | Self::Policy(_)
+            | Self::Issuer(_)
+            | Self::Consent(_)
             | Self::Outputs(_) => false,
             Self::Token(_)
             | Self::User(_)
+            | Self::Sso(_)
             | Self::Org(_)
+            | Self::Team(_)
+            | Self::Why(_)
             | Self::Stack(_)
             | Self::Rehome(_)
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Copy(_)
             | Self::Check(_)
+            | Self::Audit(_)
             | Self::Doctor(_)
             | Self::Key(_)
             | Self::Aws(_) => true,
@@ -134,8 +158,19 @@ impl Command {
 }
 
 /// The commands without an audit log of their own: a server keeps it, or there is nothing to audit.
-const WITHOUT_AUDIT_LOG: [&str; 9] =
-    ["login", "logout", "whoami", "state", "dep", "policy", "outputs", "tf", "completions"];
+const WITHOUT_AUDIT_LOG: [&str; 11] = [
+    "login",
+    "logout",
+    "whoami",
+    "state",
+    "dep",
+    "policy",
+    "issuer",
+    "consent",
+    "outputs",
+    "tf",
+    "completions",
+];
 
 /// The command line. Every command accepts the option of the audit log; help shows it only where it has an
 /// effect.
@@ -168,7 +203,10 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Serve(args) => Box::pin(serve::run(*args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
         Command::User(user) => user::run(user, out).await,
-        Command::Org(org) => org::run(org, out).await,
+        Command::Sso(sso) => sso::run(sso, out).await,
+        Command::Org(org) => Box::pin(org::run(org, out)).await,
+        Command::Team(team) => Box::pin(team::run(team, out)).await,
+        Command::Why(why) => Box::pin(why::run(why, out)).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::Login(login) => Box::pin(login::login(login, out)).await,
         Command::Logout(logout) => login::logout(logout, out).await,
@@ -176,6 +214,8 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
+        Command::Issuer(issuer) => Box::pin(issuer::run(issuer, out)).await,
+        Command::Consent(consent) => Box::pin(issuer::consent(consent, out)).await,
         Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,
         Command::Tf(tf) => Box::pin(tf::run(tf, out)).await,
         Command::Rehome(rehome) => rehome::run(rehome, out).await,
@@ -183,6 +223,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Restore(restore) => backup::restore(restore, out).await,
         Command::Copy(copy) => Box::pin(copy::run(copy, out)).await,
         Command::Check(check) => check::run(check, out).await,
+        Command::Audit(audit) => audit::run(audit, out).await,
         Command::Doctor(doctor) => Box::pin(doctor::run(doctor, out)).await,
         Command::Key(key) => key::run(key, out).await,
         Command::Aws(aws) => aws::run(aws, out).await,
@@ -220,6 +261,7 @@ fn next_step_of_operator(error: &Error) -> Option<&'static str> {
              readable, and `statewright stack publish STACK --from-log --slot N` publishes the log up to \
              slot N",
         ),
+        Error::Internal(_) => Some("report it, with this text and the version of `statewright --version`"),
         Error::MasterKey(_) => Some("`statewright doctor` reports what is wrong with it"),
         Error::Port(_) | Error::Contended(_) => Some("no change was left half done: run the command again"),
         _ => None,

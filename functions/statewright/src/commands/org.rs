@@ -3,10 +3,12 @@
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::role::Role;
 use statewright_shared::services::identity::{directory, orgs};
 use statewright_shared::services::updates::running::Begun;
 
+use super::access::{self, AccessCommand, GrantCommand};
 use super::running::{self, Running};
 use crate::args::{self, Data};
 use crate::data;
@@ -36,6 +38,12 @@ enum Command {
     /// Manage the members of an organization and their roles.
     #[command(subcommand)]
     Member(MemberCommand),
+    /// Give roles on parts of an organization, and take them.
+    #[command(subcommand)]
+    Grant(GrantCommand),
+    /// Export and apply the teams and grants of an organization as one document.
+    #[command(subcommand)]
+    Access(AccessCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,7 +53,8 @@ enum MemberCommand {
     Add {
         #[command(flatten)]
         membership: Membership,
-        /// The role: outputs, plan, apply, member or admin. Each role includes those before it.
+        /// The role: none, view, outputs, plan, apply, member or admin. From plan on, each role includes those
+        /// before it.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
@@ -54,7 +63,7 @@ enum MemberCommand {
     Role {
         #[command(flatten)]
         membership: Membership,
-        /// The new role: outputs, plan, apply, member or admin.
+        /// The new role: none, view, outputs, plan, apply, member or admin.
         #[arg(value_parser = args::role)]
         role: Role,
     },
@@ -159,6 +168,8 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
                 table(&["ORGANIZATION", "CREATED"], rows)
             })
         }
+        Command::Grant(command) => access::grant(&ctx, command, out).await,
+        Command::Access(command) => access::access(&ctx, command, out).await,
         Command::Member(MemberCommand::Add { membership: Membership { org, login }, role }) => {
             let orgs::Membership { role, changed } = orgs::add_member(&ctx, &org, &login, role).await?;
             let added = WithRole { organization: org, user: login, role, changed, running: Vec::new() };
@@ -170,7 +181,13 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
         }
         Command::Member(MemberCommand::Role { membership: Membership { org, login }, role }) => {
             let orgs::Membership { role, changed } = orgs::set_role(&ctx, &org, &login, role).await?;
-            let begun = Begun { login: &login, token: None, org: Some(&org), above: Some(role) };
+            let begun = Begun {
+                login: &login,
+                of: &Principal::User,
+                token: None,
+                org: Some(&org),
+                above: Some(role),
+            };
             let running = running::find(&ctx, &begun).await?;
             out.answer(&WithRole { organization: org, user: login, role, changed, running }, |membership| {
                 let WithRole { organization, user, role, changed, running } = membership;
@@ -180,7 +197,8 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
         }
         Command::Member(MemberCommand::Remove(Membership { org, login })) => {
             let changed = orgs::remove_member(&ctx, &org, &login).await?;
-            let begun = Begun { login: &login, token: None, org: Some(&org), above: None };
+            let begun =
+                Begun { login: &login, of: &Principal::User, token: None, org: Some(&org), above: None };
             let running = running::find(&ctx, &begun).await?;
             out.answer(&Changed { organization: org, user: login, changed, running }, |membership| {
                 let Changed { organization, user, changed, running } = membership;

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::ProjectName;
+use statewright_shared::domain::plural;
 use statewright_shared::domain::role::Role;
 
 use super::state::{of_command, read_json};
@@ -138,7 +139,8 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
             })?;
             anyhow::ensure!(
                 count == 0,
-                "{count} states violate the label policy of {org}: change their labels with `statewright state set`"
+                "the labels of {} violate the policy of {org}: change them with `statewright state set`",
+                plural::count(count, "state")
             );
             Ok(())
         }

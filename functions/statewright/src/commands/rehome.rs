@@ -3,6 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::plural::count;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::services::Error;
 use statewright_shared::services::error::UpdateError;
@@ -116,17 +117,18 @@ pub(crate) async fn run(rehome: Rehome, out: Output) -> anyhow::Result<()> {
     let left = answer.stacks.iter().filter(|line| matches!(line.outcome, Outcome::Held | Outcome::Failed));
     let left = left.count();
     out.answer(&answer, |answer| {
-        let seen = format!("{} stacks checked, {} of them listed", answer.seen, answer.stacks.len());
+        let seen = count(answer.seen, "stack");
         if answer.stacks.is_empty() {
-            return format!("{} stacks checked; none of them names {}", answer.seen, answer.from);
+            return format!("{seen} checked; none of them names {}", answer.from);
         }
+        let seen = format!("{seen} checked, {} of them listed", answer.stacks.len());
         let headings = ["STACK", "OUTCOME", "VERSION", "REASON"];
         format!("{}\n{seen}", table(&headings, answer.stacks.iter().map(Line::row)))
     })?;
     if left > 0 {
         bail!(
-            "{left} stacks were skipped: fix the errors above or wait for their updates to finish, then \
-               run this again"
+            "skipped {}: fix the errors above or wait for running updates to finish, then run this again",
+            count(left, "stack")
         );
     }
     Ok(())

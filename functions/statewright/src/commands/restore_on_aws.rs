@@ -6,7 +6,7 @@ use statewright_shared::services::maintenance::copy;
 use statewright_shared::services::maintenance::copy::{Copied, Source, Target};
 use statewright_shared::services::maintenance::health;
 
-use crate::args::{self, Data, Place, Store};
+use crate::args::{self, Data, Store, StoreLocation};
 use crate::commands::copy::shown;
 use crate::data::{self, Side};
 use crate::output::Output;
@@ -27,7 +27,7 @@ pub(crate) struct Restored {
     /// The moment of the backup, in RFC 3339.
     pub(crate) made: String,
     /// Where the data is now.
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) done: Copied,
 }
 
@@ -53,15 +53,15 @@ pub(crate) async fn restore(
         }
         Err(error) => return Err(error.into()),
     }
-    let place = match data.store {
-        Store::Aws => Place::Aws,
-        Store::Folder => Place::Folder(data::path(data)?),
+    let location = match data.store {
+        Store::Aws => StoreLocation::Aws,
+        Store::Folder => StoreLocation::Folder(data::path(data)?),
     };
-    let Side { context: target, inventory, wrap } = data::open_target(&place, &data.aws).await?;
+    let Side { context: target, inventory, wrap } = data::open_target(&location, &data.aws).await?;
     let source = Source { ctx: &context, inventory: &store, is_shared: false };
     let target = Target { ctx: &target, inventory: &*inventory, wrap: &*wrap };
     let bar = out.progress("items", None);
     let done = copy::copy(source, target, despite_damage, &shown(&bar)).await;
     bar.finish_and_clear();
-    Ok(Some(Restored { made: made.at, place: data::place(data)?, done: done? }))
+    Ok(Some(Restored { made: made.at, location: data::location(data)?, done: done? }))
 }

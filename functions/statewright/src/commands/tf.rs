@@ -21,7 +21,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::EndsWith;
 use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::wire::State;
-use crate::client::{At, Client, Failure, LINK_FILE, Linked, StateRef, WhichState, place, server_of};
+use crate::client::{
+    At, Client, Failure, LINK_FILE, Linked, Oidc, StateRef, WhichState, server_of, state_of,
+};
 use crate::given::{self, Given, VARIABLES};
 use crate::hcl::{self, Address, Backend, TEMPORARY_FILE};
 use crate::managed::{self, Found};
@@ -34,6 +36,8 @@ pub(crate) struct Tf {
     at: At,
     #[command(flatten)]
     which: WhichState,
+    #[command(flatten)]
+    oidc: Oidc,
     /// The client, by name or path [env: STATEWRIGHT_TF] [default: tofu, else terraform, from PATH].
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
@@ -53,7 +57,8 @@ const ERRORED: &str = "errored.tfstate";
 const USERNAME: &str = "TF_HTTP_USERNAME";
 const PASSWORD: &str = "TF_HTTP_PASSWORD";
 
-pub(crate) async fn run(tf: Tf, out: Output) -> anyhow::Result<()> {
+pub(crate) async fn run(mut tf: Tf, out: Output) -> anyhow::Result<()> {
+    tf.at = tf.at.with_exchanged(&tf.oidc).await?;
     if let [only] = &tf.arguments[..]
         && only == "env"
     {
@@ -182,7 +187,7 @@ struct Run<'a> {
 type Lead = (String, Option<ServerUrl>);
 
 fn lead(what: String, it: &Address) -> Lead {
-    let is_state = |text: &&str| it.setting != "address" || place(text).is_some();
+    let is_state = |text: &&str| it.setting != "address" || state_of(text).is_some();
     (what, it.text.as_deref().filter(is_state).and_then(server_of))
 }
 
@@ -211,14 +216,14 @@ impl Run<'_> {
                 before.or(of_variable.and_then(|given| given.address.text.as_deref()))
             }
         };
-        let place = address.and_then(place);
+        let state = address.and_then(state_of);
         all.extend(of_environment.iter().map(|given| (given.what.clone(), &given.address)));
-        self.passed_on(all.into_iter().map(|(what, it)| lead(what, it)).collect(), place)
+        self.passed_on(all.into_iter().map(|(what, it)| lead(what, it)).collect(), state)
     }
 
     /// The state moves from a server to another kind of backend.
     fn away_from(&self, before: &Recorded) -> anyhow::Result<Option<Prepared>> {
-        self.passed_on(Vec::new(), before.address().and_then(place))
+        self.passed_on(Vec::new(), before.address().and_then(state_of))
     }
 
     /// The configuration has no backend, so it gets a temporary one while the client runs.
@@ -261,17 +266,17 @@ impl Run<'_> {
     fn passed_on(
         &self,
         mut leads: Vec<Lead>,
-        place: Option<(ServerUrl, StateRef)>,
+        state: Option<(ServerUrl, StateRef)>,
     ) -> anyhow::Result<Option<Prepared>> {
         leads.extend(self.leads_of_before());
         if let Some((what, _)) = leads.iter().find(|(_, server)| server.is_none()) {
-            self.tell(what, "something other than a Statewright state");
+            self.warn_about(what, "something other than a Statewright state");
             return Ok(None);
         }
         let of_folder = leads.iter().find_map(|(_, server)| server.as_ref());
         let client = Client::open_at(self.at, of_folder, self.folder)?;
         let takes_token = !self.strays(&leads, client.server());
-        let state = place.filter(|_| takes_token).map(|(_, state)| state);
+        let state = state.filter(|_| takes_token).map(|(_, state)| state);
         Ok(Some(Prepared { client, state, takes_token, temporary: None }))
     }
 
@@ -284,12 +289,12 @@ impl Run<'_> {
     fn strays(&self, leads: &[Lead], from: &ServerUrl) -> bool {
         let stray = leads.iter().find(|(_, server)| server.as_ref() != Some(from));
         if let Some((what, _)) = stray {
-            self.tell(what, &format!("another server than {from}"));
+            self.warn_about(what, &format!("another server than {from}"));
         }
         stray.is_some()
     }
 
-    fn tell(&self, what: &str, whither: &str) {
+    fn warn_about(&self, what: &str, whither: &str) {
         // A client sends the same password to the previous backend and to the new one.
         let way_on = if what == BEFORE {
             "\n  either move the state to a file first (`backend \"local\" {}`) with the password of the \

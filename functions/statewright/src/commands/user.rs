@@ -1,13 +1,18 @@
 //! `statewright user`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::plural::count;
+use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::role::Role;
+use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::layout;
-use statewright_shared::services::identity::{passwords, users};
+use statewright_shared::services::identity::invitations::Invited;
+use statewright_shared::services::identity::{invitations, passwords, users};
 use statewright_shared::services::updates::running::Begun;
 
 use super::running::{self, Running};
@@ -42,8 +47,20 @@ enum Command {
     },
     /// List the users.
     List,
-    /// Set a user's password, which only `tofu` and `terraform` use. It is asked for at a terminal, else read
-    /// from the first line of stdin. New users have no password.
+    /// Print a link with which a user signs in once, in a browser. An earlier link of the user stops.
+    Invite {
+        /// The name of the user.
+        #[arg(value_parser = args::login)]
+        login: Login,
+        /// The address at which people open the server.
+        #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = args::server_url)]
+        server: ServerUrl,
+        /// When the link stops, from now, such as 12h or 3d.
+        #[arg(long, value_name = "DURATION", default_value = "3d", value_parser = args::duration)]
+        expires_in: Duration,
+    },
+    /// Set a user's password, for `tofu`, `terraform` and signing in with a browser. It is asked for at a
+    /// terminal, else read from the first line of stdin. New users have no password.
     Password {
         /// The name of the user.
         #[arg(value_parser = args::login)]
@@ -76,7 +93,7 @@ struct Line {
 
 impl Line {
     fn new(user: layout::User, has_password: bool) -> Self {
-        let layout::User { login, created, orgs, roles } = user;
+        let layout::User { login, created, orgs, roles, .. } = user;
         Self { user: login, created: Rfc3339(created), organizations: orgs, roles, has_password }
     }
 
@@ -88,6 +105,13 @@ impl Line {
         };
         self.organizations.iter().map(shown).collect::<Vec<_>>().join(", ")
     }
+}
+
+#[derive(Serialize)]
+struct Invitation {
+    user: Login,
+    link: String,
+    until: Rfc3339,
 }
 
 #[derive(Serialize)]
@@ -146,6 +170,13 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
                 table(&["USER", "CREATED", "PASSWORD", "ORGANIZATIONS"], rows)
             })
         }
+        Command::Invite { login, server, expires_in } => {
+            let Invited { code, until } = invitations::invite(&ctx, &login, expires_in).await?;
+            let link = format!("{server}/invite?code={code}");
+            out.answer(&Invitation { user: login, link, until: Rfc3339(until) }, |invitation| {
+                invitation.link.clone()
+            })
+        }
         Command::Password { login, remove } => {
             if remove {
                 passwords::remove(&ctx, &login).await?;
@@ -169,13 +200,14 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
         Command::Remove { login, yes } => {
             out.confirm(&format!("Remove the user {login} and all their access tokens?"), yes)?;
             let removed = users::remove(&ctx, &login).await?;
-            let begun = Begun { login: &login, token: None, org: None, above: None };
+            let begun = Begun { login: &login, of: &Principal::User, token: None, org: None, above: None };
             let running = running::find(&ctx, &begun).await?;
             let users::Removed { tokens: tokens_ended, orgs: organizations } = removed;
             out.answer(&Removed { user: login, tokens_ended, organizations, running }, |removed| {
                 let message = format!(
-                    "removed {} and {} access tokens; running servers apply this within a minute",
-                    removed.user, removed.tokens_ended
+                    "removed {} and {}; running servers apply this within a minute",
+                    removed.user,
+                    count(removed.tokens_ended, "access token")
                 );
                 running::after(message, &removed.running)
             })

@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use statewright_shared::adapters::aws::{
     AwsStore, Clients, KmsKeys, Names, NoCredentials, Options, Outcome, S3Blobs, SET_UP_ATTEMPT_TIMEOUT,
     examine as examine_store, set_up as set_up_store,
 };
 use statewright_shared::adapters::{Finding, SystemClock, SystemIds};
 use statewright_shared::context::Context;
-use statewright_shared::ports::{Blobs, Ids as _, Inventory};
+use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::ports::{Blobs, Clock as _, Ids as _, Inventory};
 
 use super::Side;
 use crate::args::{self, misused};
@@ -25,7 +29,7 @@ pub(crate) fn names(aws: &args::AwsStore) -> anyhow::Result<Names> {
 }
 
 /// The location of the store on AWS, as text for people.
-pub(crate) fn place(aws: &args::AwsStore) -> anyhow::Result<String> {
+pub(crate) fn location(aws: &args::AwsStore) -> anyhow::Result<String> {
     let Names { table, bucket, .. } = names(aws)?;
     Ok(format!("the table {table} and the bucket {bucket}"))
 }
@@ -97,6 +101,14 @@ async fn clients_of_backup(
         ..Options::default()
     };
     Ok(Clients::connect(&options).await?.with_credentials().await?)
+}
+
+/// A proof for this server of the principal whose credentials this machine has, as the server reads it.
+pub(crate) async fn prove(server: &ServerUrl) -> anyhow::Result<String> {
+    let clients = Clients::connect(&Options::default()).await?.with_credentials().await?;
+    let proof = clients.prove(server, SystemClock.now()).await.map_err(anyhow::Error::from_boxed)?;
+    let text = serde_json::to_string(&proof).context("cannot serialize the proof")?;
+    Ok(URL_SAFE_NO_PAD.encode(text))
 }
 
 /// What `doctor` finds of table, bucket and key.

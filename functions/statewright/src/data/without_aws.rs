@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use statewright_shared::adapters::{Finding, Unavailable};
+use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::{Blobs, Inventory};
 
 use super::Side;
@@ -15,7 +16,7 @@ pub(crate) fn missing() -> anyhow::Error {
     )
 }
 
-pub(crate) fn place(_: &args::AwsStore) -> anyhow::Result<String> {
+pub(crate) fn location(_: &args::AwsStore) -> anyhow::Result<String> {
     Err(missing())
 }
 
@@ -36,6 +37,10 @@ pub(crate) async fn key_of_backup(
     _: &args::Kept,
     _: &args::AwsStore,
 ) -> anyhow::Result<Unavailable> {
+    Err(missing())
+}
+
+pub(crate) async fn prove(_: &ServerUrl) -> anyhow::Result<String> {
     Err(missing())
 }
 

@@ -5,12 +5,12 @@ use statewright_shared::services::identity::bootstrap::FirstUser;
 use crate::args::Store;
 
 /// Where it listens and where its data and key are; after a first start also the lines to paste for both kinds of client.
-pub(super) fn greeting(url: &str, store: Store, place: &str, first: Option<&FirstUser>) -> String {
+pub(super) fn greeting(url: &str, store: Store, location: &str, first: Option<&FirstUser>) -> String {
     let held = match store {
         Store::Folder => "data and master.key",
         Store::Aws => "data",
     };
-    let mut text = format!("Statewright listens on {url}, with its {held} in {place}");
+    let mut text = format!("Statewright listens on {url}, with its {held} in {location}");
     if let Some(FirstUser { login, token }) = first {
         text += &format!(
             "

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use statewright_shared::adapters::Https;
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::Context;
@@ -20,7 +21,7 @@ use statewright_shared::services::identity::passwords;
 use statewright_shared::services::maintenance::health;
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::maintenance::sweep::Swept;
-use statewright_shared::services::updates;
+use statewright_shared::services::{audit, updates};
 use statewright_shared::settings::Settings;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -52,6 +53,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         retention: args.keep.retention(),
         states: args.state_limits(),
     };
+    ctx.web = Some(Arc::new(Https::new(args.issuer_networks.clone().unwrap_or_default())));
+    ctx.address.clone_from(&args.address);
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),
@@ -72,8 +75,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         tracing::warn!("other users of this machine have access to {path}: run `chmod 700 {path}`");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let (url, place) = (format!("{scheme}://{}", address(&listener)?), data::place(&args.data)?);
-    say(&greeting(&url, args.data.store, &place, first.as_ref()));
+    let (url, location) = (format!("{scheme}://{}", address(&listener)?), data::location(&args.data)?);
+    say(&greeting(&url, args.data.store, &location, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There are no users yet: create one with `statewright user create`, or start once with \
              --first-user");
@@ -102,6 +105,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         memory_bytes_max: args.body_memory.saturating_mul(1 << 20),
     };
     let app = App::new(ctx, limits, audit.map(|audit| audit as Arc<dyn AuditLog>));
+    let last = app.clone();
     let mut background = tokio::task::JoinSet::new();
     background.spawn(sweep_forever(app.clone()));
     if let Some(listener) = metrics {
@@ -122,6 +126,9 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     Server { listener, tls, router, clock, connections_max, per_address_max }.run(asked_to_stop).await;
     // Safe at any moment: the next sweep finishes what this one began.
     background.shutdown().await;
+    if let Err(error) = audit::flush(&last, true).await {
+        tracing::error!(error = &error as &dyn std::error::Error, "cannot store counts of the audit trail");
+    }
     traces.finish().await;
     tracing::info!("stopped");
     drop(folder);
@@ -197,6 +204,12 @@ async fn sweep_forever(app: App) {
                 false
             }
         };
+        if let Err(error) = audit::flush(&app, false).await {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot store counts of the audit trail"
+            );
+        }
         if !more {
             app.clock.sleep(SWEEP_EVERY).await;
         }

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::oidc::addresses::Allowed;
+use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::settings::{Retention, StateLimits};
 use tracing_subscriber::filter::Targets;
 
-use crate::args::{Data, duration, login, organization};
+use crate::args::{Data, duration, login, networks, organization, server_url};
 
 /// The size of a state, in bytes, above which deltas pay off. A smaller one compresses to some 100 KiB, which
 /// takes no longer to send than the response takes; so comparing texts on one side and patching on the other
@@ -54,8 +56,15 @@ pub(crate) struct Serve {
         default_missing_value = DELTA_CUTOFF_BYTES
     )]
     pub(crate) offer_delta_checkpoints: Option<u64>,
+    /// The address of this server, as clients write it. Needed for the sign-in of principals of AWS, who sign it.
+    #[arg(long, value_name = "URL", env = "STATEWRIGHT_ADDRESS", value_parser = server_url)]
+    pub(crate) address: Option<ServerUrl>,
     #[command(flatten)]
     pub(crate) keep: Keep,
+    /// Ranges of addresses inside networks that issuers of tokens and providers of sign-ins may have, such as
+    /// 10.1.0.0/16,127.0.0.1 [default: only addresses of the public Internet].
+    #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
+    pub(crate) issuer_networks: Option<Allowed>,
     /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), optionally with levels for single
     /// targets: `info,access=off`.
     #[arg(long, value_name = "FILTER", env = "STATEWRIGHT_LOG", default_value = "info")]
@@ -146,7 +155,7 @@ pub(crate) struct Keep {
         default_value = "30d",
         value_parser = duration
     )]
-    removed_stacks: Duration,
+    deleted: Duration,
     /// How many of the newest versions of each Terraform state to keep [default: all].
     #[arg(long = "keep-state-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_STATE_VERSIONS")]
     state_versions: Option<NonZeroU64>,
@@ -159,12 +168,21 @@ pub(crate) struct Keep {
         value_parser = duration
     )]
     rejected_states: Duration,
+    /// How long to keep the records of the audit trail after their day.
+    #[arg(
+        long = "keep-audit",
+        value_name = "DURATION",
+        env = "STATEWRIGHT_KEEP_AUDIT",
+        default_value = "400d",
+        value_parser = duration
+    )]
+    audit: Duration,
 }
 
 impl Keep {
     pub(crate) fn retention(&self) -> Retention {
-        let &Self { versions, events, logs, removed_stacks, state_versions, rejected_states } = self;
-        Retention { versions, logs, events, removed_stacks, state_versions, rejected_states }
+        let &Self { versions, events, logs, deleted, state_versions, rejected_states, audit } = self;
+        Retention { versions, logs, events, deleted, state_versions, rejected_states, audit }
     }
 }
 

@@ -339,12 +339,12 @@ impl Connection {
             tokio::select! {
                 ended = serving.as_mut() => {
                     let is_well = ended.is_ok();
-                    tell(self.peer, ended);
+                    log_end(self.peer, ended);
                     if is_well { End::Well } else { End::Broken }
                 }
                 () = stop(&mut self.stopped) => {
                     serving.as_mut().graceful_shutdown();
-                    tell(self.peer, serving.await);
+                    log_end(self.peer, serving.await);
                     End::Stopped
                 }
                 idle = self.activity.idle(FIRST_REQUEST_MAX, IDLE_MAX) => {
@@ -356,7 +356,7 @@ impl Connection {
                     self.activity.rest();
                     // A connection with an incomplete request ignores the graceful shutdown.
                     tokio::select! {
-                        ended = serving.as_mut() => tell(self.peer, ended),
+                        ended = serving.as_mut() => log_end(self.peer, ended),
                         _ = self.activity.idle(GOODBYE_MAX, GOODBYE_MAX) => {}
                     }
                     End::Late
@@ -418,7 +418,7 @@ async fn stop(stopped: &mut watch::Receiver<bool>) {
 }
 
 /// Logs how a connection ended, to help with problems of clients.
-fn tell(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+fn log_end(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
     if let Err(error) = ended {
         tracing::debug!(%peer, error = &*error as &dyn std::error::Error, "connection failed");
     }

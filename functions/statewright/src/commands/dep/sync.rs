@@ -232,7 +232,7 @@ mod tests {
     fn edge(input: &str, (project, state): (&str, &str), output: &str, readable: bool) -> Dependency {
         let id = format!("019b7c3a-0000-7000-8000-{:012}", project.len() * 100 + state.len());
         let producer =
-            End { id, project: Some(project.to_owned()), state: Some(state.to_owned()), removed: false };
+            End { id, project: Some(project.to_owned()), state: Some(state.to_owned()), is_deleted: false };
         Dependency {
             producer,
             output: output.to_owned(),

@@ -11,8 +11,8 @@ pub(super) struct End {
     pub(super) id: String,
     pub(super) project: Option<String>,
     pub(super) state: Option<String>,
-    #[serde(default)]
-    pub(super) removed: bool,
+    #[serde(default, rename = "removed")]
+    pub(super) is_deleted: bool,
 }
 
 /// Shows `project/state`, and whether the state was deleted.
@@ -22,7 +22,7 @@ impl fmt::Display for End {
             (Some(project), Some(state)) => write!(f, "{project}/{state}")?,
             _ => f.write_str(&self.id)?,
         }
-        if self.removed { f.write_str(" (deleted)") } else { Ok(()) }
+        if self.is_deleted { f.write_str(" (deleted)") } else { Ok(()) }
     }
 }
 

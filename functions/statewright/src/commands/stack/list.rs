@@ -151,7 +151,7 @@ pub(super) async fn run(ctx: &Context, list: List, out: Output) -> anyhow::Resul
     }
     let operator = directory::operator(ctx, list.org.as_ref()).await?;
     if let Some(org) = &list.org {
-        operator.check_org(org)?;
+        operator.check_org(ctx, org).await?;
     }
     let filter = ListFilter {
         org: list.org.map(Into::into),

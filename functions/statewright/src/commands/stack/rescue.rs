@@ -3,6 +3,7 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::context::Context;
+use statewright_shared::domain::plural::count;
 use statewright_shared::services::updates::recovery::SlotView;
 use statewright_shared::services::{Holder, updates};
 
@@ -115,9 +116,9 @@ pub(super) async fn publish(ctx: &Context, publish: Publish, out: Output) -> any
     out.answer(&published, |published| {
         let what = match published.slots_left_out {
             0 => "with its complete log".to_owned(),
-            count => format!(
-                "without {count} slots of its log; run `pulumi refresh` to find the resources \
-                              they recorded"
+            left_out => format!(
+                "without {} of its log; run `pulumi refresh` to find the resources that were recorded there",
+                count(left_out, "slot")
             ),
         };
         format!("update {} is version {} of {}, {what}", published.update, published.version, published.stack)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::StateAddress;
+use statewright_shared::domain::plural::count;
 
 use super::wire::State;
 use super::{About, Session};
@@ -78,7 +79,7 @@ pub(super) async fn delete(session: &Session, delete: &Delete) -> anyhow::Result
     let resources = state.current.as_ref().and_then(|text| text.resource_count).unwrap_or(0);
     let with = match resources {
         0 => String::new(),
-        resources => format!(" with {resources} resources"),
+        resources => format!(" with {}", count(resources, "resource")),
     };
     session.out.confirm(&format!("Delete the state {name}{with}?"), delete.yes)?;
     let mut call = Call::delete(Named::path(&state.id, &[]));
@@ -94,10 +95,10 @@ pub(super) async fn delete(session: &Session, delete: &Delete) -> anyhow::Result
 pub(super) async fn undelete(session: &Session, undelete: &Undelete) -> anyhow::Result<()> {
     let id = match session.or(&undelete.about) {
         Some(StateRef::Id(id)) => *id,
-        Some(named) => removed(session, named).await?,
+        Some(named) => deleted(session, named).await?,
         None => match session.client.of_folder().await?.state {
             StateRef::Id(id) => id,
-            named => removed(session, &named).await?,
+            named => deleted(session, &named).await?,
         },
     };
     let call = Call::post(Named::path(&id.to_string(), &["undelete"])).repeatable();
@@ -108,10 +109,10 @@ pub(super) async fn undelete(session: &Session, undelete: &Undelete) -> anyhow::
 }
 
 /// The only deleted state of this name.
-async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId> {
+async fn deleted(session: &Session, named: &StateRef) -> anyhow::Result<StateId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Removed {
+    struct Candidate {
         id: StateId,
         version: u64,
         removed: String,
@@ -121,7 +122,7 @@ async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId>
     let call = Call::get(["api", "orgs", address.org.as_str(), "tfstate-removed"])
         .query("project", address.project.as_str())
         .query("state", address.state.as_str());
-    let found = session.client.pages::<Removed>(call, "states", None).await?.read;
+    let found = session.client.pages::<Candidate>(call, "states", None).await?.read;
     match &found[..] {
         [] => bail!(
             "no deleted state is named {address}; `statewright state list --deleted` lists those that can be \
@@ -129,7 +130,7 @@ async fn removed(session: &Session, named: &StateRef) -> anyhow::Result<StateId>
         ),
         [only] => Ok(only.id),
         several => {
-            let lines = several.iter().map(|Removed { id, version, removed, removed_by }| {
+            let lines = several.iter().map(|Candidate { id, version, removed, removed_by }| {
                 format!("\n  {id}  deleted {} by {removed_by}, at version {version}", to_the_second(removed))
             });
             bail!(

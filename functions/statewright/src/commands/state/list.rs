@@ -125,7 +125,7 @@ pub(super) async fn run(session: &Session, list: List) -> anyhow::Result<()> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Removed {
+struct Deleted {
     id: String,
     project: String,
     state: String,
@@ -136,7 +136,7 @@ struct Removed {
     until: String,
 }
 
-impl Removed {
+impl Deleted {
     fn row(&self) -> Vec<String> {
         vec![
             format!("{}/{}", self.project, self.state),
@@ -152,9 +152,9 @@ impl Removed {
 
 async fn run_deleted(session: &Session, org: &str, limit: Option<usize>) -> anyhow::Result<()> {
     let call = Call::get(["api", "orgs", org, "tfstate-removed"]);
-    let listed = session.client.pages::<Removed>(call, "states", limit).await?;
+    let listed = session.client.pages::<Deleted>(call, "states", limit).await?;
     session.out.answer(&listed.whole, |_| {
         let headings = ["STATE", "ID", "VERSION", "RESOURCES", "DELETED", "BY", "KEPT UNTIL"];
-        table(&headings, listed.read.iter().map(Removed::row))
+        table(&headings, listed.read.iter().map(Deleted::row))
     })
 }

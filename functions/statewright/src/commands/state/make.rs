@@ -82,7 +82,7 @@ pub(super) async fn create(session: &Session, create: Create) -> anyhow::Result<
     let call = Call::post(["api", "orgs", address.org.as_str(), "tfstates"]).json(&new).repeatable();
     let made = session.client.document::<State>(call).await?;
     let files = tie(session, &folder, &made.read, rewrites, true)?;
-    tell(session, made, "created", &files, &folder)
+    report(session, made, "created", &files, &folder)
 }
 
 pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
@@ -90,10 +90,10 @@ pub(super) async fn init(session: &Session, init: &Init) -> anyhow::Result<()> {
     let found = session.client.state::<State>(session.or(&init.about)).await?;
     check_backend(&folder, init.force)?;
     let files = tie(session, &folder, &found.read, true, init.force)?;
-    tell(session, found, "found", &files, &folder)
+    report(session, found, "found", &files, &folder)
 }
 
-fn tell(
+fn report(
     session: &Session,
     mut state: Document<State>,
     what: &str,

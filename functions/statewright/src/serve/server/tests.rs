@@ -133,9 +133,9 @@ async fn an_idle_connection_is_kept_for_a_limited_time() {
 }
 
 /// Signals when it is dropped.
-struct Told(Option<oneshot::Sender<()>>);
+struct Dropped(Option<oneshot::Sender<()>>);
 
-impl Drop for Told {
+impl Drop for Dropped {
     fn drop(&mut self) {
         if let Some(sender) = self.0.take() {
             let _ = sender.send(());
@@ -143,7 +143,7 @@ impl Drop for Told {
     }
 }
 
-struct Endless(#[expect(dead_code, reason = "held to be dropped")] Told);
+struct Endless(#[expect(dead_code, reason = "held to be dropped")] Dropped);
 
 impl HttpBody for Endless {
     type Data = Bytes;
@@ -163,7 +163,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
         let sender = sender.lock().unwrap().take();
-        async move { Body::new(Endless(Told(sender))) }
+        async move { Body::new(Endless(Dropped(sender))) }
     };
     let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
     let mut stream = server.connect().await;
@@ -179,7 +179,7 @@ async fn a_client_that_reads_too_slowly_is_disconnected() {
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
         let sender = sender.lock().unwrap().take();
-        async move { Body::new(Endless(Told(sender))) }
+        async move { Body::new(Endless(Dropped(sender))) }
     };
     let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
     let mut stream = server.connect().await;
@@ -229,7 +229,7 @@ async fn an_unread_http_2_response_ends_its_connection() {
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
         let sender = sender.lock().unwrap().take();
-        async move { Body::new(Endless(Told(sender))) }
+        async move { Body::new(Endless(Dropped(sender))) }
     };
     let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
     let stream = TokioIo::new(server.connect().await);
@@ -247,8 +247,8 @@ async fn an_unread_http_2_response_ends_its_connection() {
 
 #[tokio::test]
 async fn connections_without_a_token_are_limited_per_address() {
-    let shows = |Extension(ShowedToken(tell)): Extension<ShowedToken>| async move {
-        tell();
+    let shows = |Extension(ShowedToken(notify)): Extension<ShowedToken>| async move {
+        notify();
         Json("127.0.0.1")
     };
     let router = echo().route("/token", get(shows));
@@ -267,8 +267,8 @@ async fn connections_without_a_token_are_limited_per_address() {
     let (mut one, mut two) = (server.connect().await, server.connect().await);
     assert!(ask(&mut one, "/peer").await && ask(&mut two, "/peer").await);
     let mut third = server.connect().await;
-    let told = exchange(&mut third, ASK, Sent::AndWaits).await;
-    assert!(told.starts_with("HTTP/1.1 429 ") && told.contains("too many connections"), "{told}");
+    let answer = exchange(&mut third, ASK, Sent::AndWaits).await;
+    assert!(answer.starts_with("HTTP/1.1 429 ") && answer.contains("too many connections"), "{answer}");
     assert!(ask(&mut one, "/token").await);
     let mut three = server.connect().await;
     assert!(ask(&mut three, "/peer").await, "the first connection has a reserved place");
@@ -407,9 +407,9 @@ async fn requests_of_a_disconnected_client_are_aborted() {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let never = move || {
-        let told = Told(sender.lock().unwrap().take());
+        let dropped = Dropped(sender.lock().unwrap().take());
         async move {
-            let _told = told;
+            let _dropped = dropped;
             std::future::pending::<&str>().await
         }
     };
@@ -446,8 +446,8 @@ async fn plain_http_on_a_tls_port_gets_an_explanation() {
     certificate(folder.path());
     let tls = Tls::load(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
     let server = refusing(Some(Arc::new(tls))).await;
-    let told = exchange(&mut server.connect().await, ASK, Sent::AndWaits).await;
-    assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("uses TLS"), "{told}");
+    let answer = exchange(&mut server.connect().await, ASK, Sent::AndWaits).await;
+    assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("uses TLS"), "{answer}");
 }
 
 #[test]

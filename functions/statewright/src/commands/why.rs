@@ -1,0 +1,88 @@
+//! `statewright why`.
+
+use serde::Serialize;
+use statewright_shared::domain::access::Grant;
+use statewright_shared::domain::names::{Login, StackAddress};
+use statewright_shared::domain::role::{Right, Role};
+use statewright_shared::services::identity::{directory, grants};
+use statewright_shared::wire::access::ExplainedRight;
+
+use crate::args::{self, Data};
+use crate::data;
+use crate::output::{Output, table};
+
+/// Explain what a user may do with a stack, a state or an environment, and which role or grant gives it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Why {
+    #[command(flatten)]
+    data: Data,
+    /// The user, a member of the organization.
+    #[arg(value_parser = args::login)]
+    user: Login,
+    /// What the user wants: see, view, outputs, plan, apply, member or admin, or a command such as preview,
+    /// up or delete.
+    #[arg(value_parser = args::action)]
+    action: Right,
+    /// The stack, state or environment. Labels of states are not counted.
+    #[arg(value_name = "ORGANIZATION/PROJECT/NAME", value_parser = args::stack_address)]
+    stack: StackAddress,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    user: Login,
+    stack: String,
+    right: &'static str,
+    allowed: bool,
+    /// The role in the organization.
+    role: Role,
+    because: Vec<Because>,
+}
+
+/// A reason: the role in the organization, or a grant.
+#[derive(Serialize)]
+struct Because {
+    role: Role,
+    grant: Option<Grant>,
+}
+
+pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
+    let Why { data, user, action, stack } = why;
+    let (_folder, ctx) = data::open_beside(&data).await?;
+    let operator = directory::operator(&ctx, Some(&stack.org)).await?;
+    let explained = grants::explain(&ctx, &operator, &stack, Some(&user)).await?;
+    let right = explained.rights.into_iter().find(|(right, _)| *right == action);
+    let because = right.map(|right| ExplainedRight::new(right).because).unwrap_or_default();
+    let because: Vec<Because> =
+        because.into_iter().map(|it| Because { role: it.role, grant: it.grant }).collect();
+    let answer = Explained {
+        user,
+        stack: stack.to_string(),
+        right: action.as_str(),
+        allowed: !because.is_empty(),
+        role: explained.role,
+        because,
+    };
+    out.answer(&answer, |answer| describe(answer, &stack, action.role()))
+}
+
+fn describe(answer: &Explained, stack: &StackAddress, needed: Role) -> String {
+    let Explained { user, right, because, role, .. } = answer;
+    if because.is_empty() {
+        let StackAddress { org, project, stack: name } = stack;
+        return format!(
+            "{user} does not have the right {right} on {stack}: the role in {org} is {role}, and no grant gives it. To give \
+             it, run `statewright org grant add {org} user:{user} {project}/{name} {needed}`"
+        );
+    }
+    let row = |reason: &Because| match &reason.grant {
+        None => vec!["role".to_owned(), reason.role.to_string(), "*".to_owned(), user.to_string()],
+        Some(Grant { to, on, role }) => {
+            vec!["grant".to_owned(), role.0.to_string(), on.to_string(), to.to_string()]
+        }
+    };
+    format!(
+        "{user} has the right {right} on {stack}\n{}",
+        table(&["BY", "ROLE", "ON", "TO"], because.iter().map(row))
+    )
+}
