@@ -199,7 +199,7 @@ impl Lane {
     async fn idle(&self) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
-        let sweep = self.gateway.usage() - before.0;
+        let sweep = self.gateway.usage() - before.all;
         let times = |times: u64| (0..times).fold(Usage::default(), |sum, _| sum + sweep);
         self.print(0, "a month of a server's sweeps", times(SWEEPS_A_MONTH), None)?;
         let served = serving::of_idle_month(&sweep);
@@ -225,7 +225,7 @@ impl Lane {
     async fn team(&self) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
-        let sweep = self.gateway.usage() - before.0;
+        let sweep = self.gateway.usage() - before.all;
         let sweeps = (0..SWEEPS_A_MONTH / 5).fold(Usage::default(), |sum, _| sum + sweep);
         let dollars = self.prices.of(&sweeps.billed())? + self.prices.of(&serving::of_idle_month(&sweep))?;
         let idle = self.tell_idle(dollars)?;
@@ -333,22 +333,20 @@ impl Lane {
         self.tell(size, what, &before, Some(&requests))
     }
 
-    fn usage(&self) -> (Usage, HashMap<String, Usage>) {
-        (self.gateway.usage(), self.gateway.usage_by_operation())
+    fn usage(&self) -> Before {
+        let (all, audit) = (self.gateway.usage(), self.gateway.usage_of_audit());
+        Before { all, audit, operations: self.gateway.usage_by_operation() }
     }
 
     #[expect(clippy::print_stdout, reason = "a command's output")]
-    fn tell(
-        &self,
-        size: usize,
-        what: &str,
-        before: &(Usage, HashMap<String, Usage>),
-        requests: Option<&[Asked]>,
-    ) -> io::Result<()> {
-        let (usage, operations) = self.usage();
-        let spent = usage - before.0;
+    fn tell(&self, size: usize, what: &str, before: &Before, requests: Option<&[Asked]>) -> io::Result<()> {
+        let Before { all, audit, operations } = self.usage();
+        let (spent, audit) = (all - before.all, audit - before.audit);
         let served = requests.map(|requests| serving::of_requests(requests, &spent));
         self.print(size, what, spent, served)?;
+        if audit.write_units > 0 {
+            self.print(size, "  of it, the audit trail", audit, None)?;
+        }
         if self.detail {
             for (name, count) in usage_and(&spent, requests) {
                 println!("{:>13}{name:30} {count:>14.3} {:>11.7}", "", self.prices.of(&[(name, count)])?);
@@ -358,7 +356,7 @@ impl Lane {
             }
             let operations: BTreeMap<_, _> = operations.into_iter().collect();
             for (name, usage) in operations {
-                let usage = usage - before.1.get(&name).copied().unwrap_or_default();
+                let usage = usage - before.operations.get(&name).copied().unwrap_or_default();
                 if usage.requests() > 0 {
                     let dollars = self.prices.of(&usage.billed())?;
                     println!("{:>13}{name:30} {} {dollars:>11.7}", "", columns(&usage));
@@ -388,6 +386,13 @@ impl Lane {
         println!();
         Ok(())
     }
+}
+
+/// The calls so far: all, those for the audit trail, and all by operation.
+struct Before {
+    all: Usage,
+    audit: Usage,
+    operations: HashMap<String, Usage>,
 }
 
 /// The cost of a command.

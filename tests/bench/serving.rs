@@ -104,9 +104,13 @@ fn waits_ms(usage: &Usage) -> f64 {
 fn memory_mb(group: Group) -> f64 {
     match group {
         Group::Head => HEAD_MEMORY_MB,
-        Group::Read | Group::Secrets | Group::Log | Group::Admin | Group::Tfstate | Group::Environments => {
-            OTHER_MEMORY_MB
-        }
+        Group::Read
+        | Group::Secrets
+        | Group::Log
+        | Group::Admin
+        | Group::Account
+        | Group::Tfstate
+        | Group::Environments => OTHER_MEMORY_MB,
     }
 }
 

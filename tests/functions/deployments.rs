@@ -412,8 +412,8 @@ async fn templates_have_room_below_the_limits_of_aws() {
     }
     assert_eq!(kinds["aws:apigatewayv2:Route"], routes);
     assert_room("routes of the program", kinds["aws:apigatewayv2:Route"], ROUTES_MAX);
-    // Seven functions that the API calls, and the sweep.
-    assert_eq!(kinds["aws:lambda:Permission"], 8 + 2, "permissions by route would fill a policy");
+    // Eight functions that the API calls, and the sweep.
+    assert_eq!(kinds["aws:lambda:Permission"], 9 + 2, "permissions by route would fill a policy");
 }
 
 /// CI templates and `sam sync` begin with it.

@@ -6,26 +6,31 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_gateway::Between;
-use statewright_shared::adapters::SystemIds;
+use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
-use statewright_shared::domain::names::Login;
-use statewright_shared::layout::{Due, EventBatch, KeptState, Slot, Snapshot, put};
-use statewright_shared::ports::{BlobKey, Expect, Ids as _};
-use statewright_shared::services::identity::passwords;
+use statewright_shared::domain::names::{Login, OrgName, ProviderName};
+use statewright_shared::domain::role::Role;
+use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
+use statewright_shared::layout::{Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put};
+use statewright_shared::ports::{BlobKey, Clock as _, Expect, Ids as _};
+use statewright_shared::services::identity::{invitations, passwords, providers};
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;
+use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::{
     Functions, LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST, Setting, is_of_audit, is_of_request, log_bytes,
 };
 use statewright_tests::policies::policies;
+use statewright_tests::visitor::Visitor;
 
 use crate::journeys;
 use crate::states::{lock, text};
@@ -117,6 +122,7 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     everything_else(&cold).await;
     states(&cold).await;
     environments(&cold).await;
+    people(&cold).await;
 
     let mut wrong = Vec::new();
     for (name, allowed) in policies() {
@@ -325,6 +331,64 @@ async fn environments(functions: &Functions) {
     let config = format!("/api/stacks/{ORG}/net/remote/config");
     ask(Method::PUT, &config, &json!({ "environment": "net/base" })).await;
     ask(Method::GET, &config, &Value::Null).await;
+}
+
+/// The pages of people: signing in in each way, tokens, sessions, a password, a linked account.
+async fn people(functions: &Functions) {
+    let now = SystemClock.now().seconds();
+    let provider = FakeProvider::start(now).await;
+    let org = OrgName::parse(ORG).unwrap();
+    let added = SignInProvider {
+        name: ProviderName::parse("corp").unwrap(),
+        title: "Corp".to_owned(),
+        issuer: provider.issuer.clone(),
+        client_id: CLIENT_ID.to_owned(),
+        server: functions.url.clone(),
+        scopes: Vec::new(),
+        login_claim: LOGIN_CLAIM.to_owned(),
+        groups_claim: GROUPS_CLAIM.to_owned(),
+        days: 30,
+        rules: vec![SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None }],
+        created: SystemClock.now(),
+    };
+    providers::add(&functions.context, added, Some(CLIENT_SECRET)).await.unwrap();
+    let mut bob = Visitor::new(&functions.url);
+    bob.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    // The first sign-in made the user; the next ones change the role, and take it away.
+    let name = ProviderName::parse("corp").unwrap();
+    for (group, status) in [("*", 303), ("none", 403), ("*", 303)] {
+        let org = OrgName::parse(ORG).unwrap();
+        let rule = SignInRule { group: group.to_owned(), org, role: Role::Plan, team: None };
+        providers::set_rules(&functions.context, &name, &[rule]).await.unwrap();
+        assert_eq!(bob.sign_in(&provider, "corp", "bob").await.status, status);
+    }
+    assert_eq!(bob.open("/user/settings/account").await.status, 200);
+    let made = bob.submit("/user/settings/tokens", &[("name", "laptop"), ("days", "7")]).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    bob.submit("/user/settings/tokens/revoke", &[("name", "laptop")]).await.leads("/user/settings/tokens");
+    let set = [("password", PASSWORD), ("again", PASSWORD)];
+    bob.submit("/user/settings/password", &set).await.leads("/user/settings/account");
+    let mut other = Visitor::new(&functions.url);
+    other
+        .submit("/signin", &[("login", "bob"), ("password", PASSWORD)])
+        .await
+        .leads("/user/settings/account");
+    let page = other.open("/user/settings/account").await;
+    let id = page.text.split("name=\"id\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    other.submit("/user/settings/sessions/end", &[("id", &id)]).await.leads("/user/settings/account");
+    other.submit("/signout", &[]).await.leads("/signin");
+    let alice = Login::parse(USER).unwrap();
+    let code = invitations::invite(&functions.context, &alice, Duration::from_secs(600)).await.unwrap().code;
+    let mut alice = Visitor::new(&functions.url);
+    assert_eq!(alice.open(&format!("/invite?code={code}")).await.status, 200);
+    alice.submit("/invite", &[("code", &code)]).await.leads("/user/settings/account");
+    let led = alice.send(Method::GET, "/user/settings/link/corp", "same-origin", None).await;
+    let query = provider.sign_in(&led.leads_to, "alice-at-corp");
+    alice.open(&format!("/signin/corp/callback?{query}")).await.leads("/user/settings/account");
+    let nonce = "0a".repeat(32);
+    let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
+    let given = alice.submit("/cli-login", &form).await;
+    assert!(given.leads_to.starts_with("http://127.0.0.1:43210/?accessToken=swt_"), "{}", given.leads_to);
 }
 
 /// The password of a user, as clients of states send it.

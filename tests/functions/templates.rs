@@ -286,15 +286,63 @@ async fn the_init_script_makes_the_store_and_may_run_again() {
     assert_eq!(made, [""; 0]);
 }
 
-/// Hashes of passwords are in a partition of their own, so that one role reads them.
+/// Hashes of passwords are in a partition of their own, so that only the roles that check passwords read them.
 #[test]
-fn one_function_reads_the_hashes_of_passwords() {
+fn two_functions_read_the_hashes_of_passwords() {
     let on = Password::key(&Login::parse("bob").unwrap()).partition.clone();
     let hash = Right { action: "dynamodb:GetItem".to_owned(), on };
     let reads = |rights: &BTreeSet<Right>| rights.iter().any(|right| right.covers(&hash));
     let who: Vec<&str> =
         policies().iter().filter(|(_, rights)| reads(rights)).map(|(name, _)| *name).collect();
-    assert_eq!(who, ["tfstate"]);
+    assert_eq!(who, ["account", "tfstate"]);
+}
+
+/// The length of a template in a bucket, in bytes. Source: AWS CloudFormation quotas.
+const TEMPLATE_BYTES_MAX: usize = 1 << 20;
+
+/// Resources of a stack. Source: AWS CloudFormation quotas.
+const RESOURCES_MAX: usize = 500;
+
+/// Routes of an HTTP API, unless AWS raises the quota. Source: Amazon API Gateway quotas for HTTP APIs.
+const ROUTES_MAX: usize = 300;
+
+/// The inline policies of a role, in characters without white space. Source: IAM quotas.
+const ROLE_CHARACTERS_MAX: usize = 10_240;
+
+/// A permission for each route would fill the 20 KB of a function's own policy.
+#[test]
+fn the_templates_are_within_the_limits_of_aws() {
+    let sam = tools::template("sam", &file("sam/template.yaml"));
+    let pulumi = tools::template("yaml", &file("pulumi/Pulumi.yaml"));
+    let bytes = fs::metadata(file("sam/template.yaml")).unwrap().len();
+    assert!(usize::try_from(bytes).unwrap() <= TEMPLATE_BYTES_MAX / 2, "{bytes} bytes");
+    let resources = sam["Resources"].as_object().unwrap();
+    assert!(resources.len() <= RESOURCES_MAX / 2, "{} resources", resources.len());
+    let routes: usize = Group::ALL.into_iter().map(|group| gateway_routes(group).len()).sum();
+    assert!(routes < ROUTES_MAX, "{routes} routes and the default one");
+    let of_program = |kind: &str| {
+        let resources = pulumi["resources"].as_object().unwrap().values();
+        resources.filter(|resource| resource["type"] == kind).count()
+    };
+    assert_eq!(of_program("aws:apigatewayv2/route:Route") + of_program("aws:apigatewayv2:Route"), routes + 1);
+    // Each function, and each alias of one, has a policy of its own.
+    let mut permissions: Vec<String> = resources
+        .values()
+        .filter(|resource| resource["Type"] == "AWS::Lambda::Permission")
+        .map(|resource| resource["Properties"]["FunctionName"].to_string())
+        .collect();
+    permissions.sort();
+    let all = permissions.len();
+    permissions.dedup();
+    assert_eq!(permissions.len(), all, "{permissions:#?}");
+    assert!(all >= Group::ALL.len(), "{permissions:#?}");
+    for group in Group::ALL {
+        let (first, tail) = group.name().split_at(1);
+        let role = format!("{}{tail}Role", first.to_uppercase());
+        let policies = &resources[&role]["Properties"]["Policies"];
+        let characters = policies.to_string().chars().filter(|c| !c.is_whitespace()).count();
+        assert!(characters > 100 && characters <= ROLE_CHARACTERS_MAX / 2, "{role}: {characters} characters");
+    }
 }
 
 /// What both templates have is the same in both.

@@ -225,8 +225,13 @@ async fn each_action_has_one_record_with_its_user() {
     let app = TestApp::memory().await;
     let token = app.member_of(&[ORG, OTHER_ORG], "bob", "laptop").await;
     let mut actions = 0;
-    for route in ROUTES {
+    // `sign_in.rs` has the pages.
+    for route in ROUTES.iter().filter(|route| !route.auth.is_page()) {
         let Some(action) = route.action else { continue };
+        // Most need an admin. Their own tests look at the records.
+        if route.group == Group::Account {
+            continue;
+        }
         let call = working(&app, route, &token).await;
         app.take_audit();
         let answer = call.send().await;
@@ -278,8 +283,12 @@ async fn each_row_with_wrong_credentials_leaves_one_record() {
             let headers: Vec<_> = authorization.map(|value| ("Authorization", value)).into_iter().collect();
             let (status, _) = raw(&app, route.method.as_str(), &path, &headers, b"{}").await;
             let records = app.take_audit();
-            if route.auth == Auth::Nobody {
+            if route.auth == Auth::Public {
                 assert_eq!(records, [Value::Null; 0], "{route:?}");
+                continue;
+            }
+            // `sign_in.rs` has the pages that need no credentials.
+            if route.auth == Auth::Page {
                 continue;
             }
             let action = route.action.unwrap_or(REFUSED);
@@ -370,6 +379,7 @@ fn sent(route: &Route) -> Value {
         (_, "schemas") => json!({ "infer": true }),
         ("PATCH", "{guid}") => json!({ "state": "other" }),
         ("POST", _) if is_protocol => text(9, &[]),
+        ("PUT", "access") => json!({ "teams": {}, "grants": [] }),
         ("PUT", "tfstate-policy") => json!({ "version": 0, "policy": {} }),
         ("POST", "tfstate-edges") => json!({ "producer": STATE, "output": "url", "consumer": "reader" }),
         (_, "{edge}") => json!({ "mock": 1 }),
@@ -390,6 +400,10 @@ fn sent(route: &Route) -> Value {
                 ("ciphertext", json!("")),
                 ("environment", json!("web/prod")),
                 ("value", json!("no")),
+                ("role", json!("plan")),
+                ("to", json!("everybody")),
+                ("on", json!("*")),
+                ("permissions", json!(102)),
                 ("newTag", json!({ "name": "a", "value": "b" })),
             ] {
                 body[name] = value;

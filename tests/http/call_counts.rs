@@ -17,6 +17,7 @@ use statewright_shared::ports::{
     Blob, BlobKey, Blobs, CommitError, DataKey, Ids, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
     Page, PortError, Query, WrappedKey, Write,
 };
+use statewright_shared::services::audit;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::meter::Usage;
@@ -137,6 +138,9 @@ fn incompressible(words: u32) -> String {
 async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> String {
     let mut table = String::new();
     let mut note = |what: &str| writeln!(table, "{what:20}{}", taken()).unwrap();
+    // The audit trail sums up looks and refusals of a minute.
+    app.advance(Duration::from_secs(61));
+    audit::flush(&app.context, false).await.unwrap();
     // Cached in every process: the stack's data key, and the key that verifies update tokens.
     let sealed = stack.post("/encrypt", &json!({ "plaintext": "c2VjcmV0" })).send().await.expect(200);
     stack.preview().await.complete("succeeded").await.expect(204);
@@ -265,23 +269,23 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     capabilities        nothing
     user                nothing
     encrypt             1 get (1)
-    batch-decrypt       1 get (1)
+    batch-decrypt       1 get, 1 commit (2)
     get stack           2 get (2)
-    export              1 get, 1 blob get (2)
+    export              1 get, 1 commit, 1 blob get (3)
     export version      2 get, 1 blob get (3)
-    outputs             2 get (2)
+    outputs             2 get, 1 commit (3)
     history page        1 get, 1 query (2)
     latest update       2 get (2)
     list of a project   1 query (1)
     project exists      1 query (1)
-    tags                2 get, 1 commit (3)
+    tags                2 get, 1 joint commit (3)
     begin preview       2 get, 1 joint commit, 1 blob get (3)
-    complete preview    1 get, 1 commit (2)
+    complete preview    1 get, 1 joint commit (2)
     create              1 get, 1 joint commit (2)
     start               3 get, 1 joint commit (4)
     complete unchanged  5 get, 1 query, 2 joint commit, 1 blob get (6)
     begin               2 get, 1 joint commit, 1 blob get (3)
-    begin refused       3 get, 1 query (4)
+    begin refused       3 get, 1 query, 1 commit (5)
     first append        1 commit (1)
     append              1 commit (1)
     append after a rest 1 query, 1 commit (1)
@@ -291,7 +295,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     export running      2 get, 1 query, 2 blob get (5)
     renew               4 get, 1 commit (2)
     complete            5 get, 1 query, 2 joint commit, 2 blob get, 1 blob put (6)
-    complete again      1 get, 1 query (1)
+    complete again      1 get, 1 query, 1 commit (2)
     first save          1 query, 1 commit (2)
     delta               1 commit (1)
     delta again         1 query (1)
@@ -302,9 +306,9 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     cancel              6 get, 1 query, 2 joint commit, 1 blob get (7)
     import              3 get, 1 joint commit, 1 blob get, 1 blob put (5)
     create stack        1 joint commit (1)
-    rename empty stack  4 get, 1 joint commit (5)
+    rename empty stack  6 get, 1 joint commit (7)
     delete stack        3 get, 1 joint commit (4)
-    rename              4 get, 1 joint commit, 1 blob get, 1 blob put (6)
+    rename              6 get, 1 joint commit, 1 blob get, 1 blob put (8)
 ");
 }
 
@@ -329,7 +333,7 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     // The token's user, the stack's id, the signing key, and the key that verifies an update's token are each
     // read once.
     insta::assert_snapshot!(table, @r"
-    begin               6 get, 1 joint commit, 1 blob get, 1 key opened (7)
+    begin               7 get, 1 joint commit, 1 blob get, 1 key opened (7)
     append              1 get, 1 query, 1 commit (2)
     complete            6 get, 2 query, 2 joint commit, 1 blob get, 1 blob put (7)
     ");
@@ -377,23 +381,23 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     capabilities        nothing
     user                nothing
     encrypt             1 read (1)
-    batch-decrypt       1 read (1)
+    batch-decrypt       1 written, 1 read (2)
     get stack           2 read (2)
-    export              1 read, 1 got (2)
+    export              1 written, 1 read, 1 got (3)
     export version      2 read, 1 got (3)
-    outputs             2 read (2)
+    outputs             1 written, 2 read (3)
     history page        2 read (2)
     latest update       2 read (2)
     list of a project   1 read (1)
     project exists      1 read (1)
-    tags                1 written, 2 read (3)
-    begin preview       10 written, 2 read, 1 got (4)
-    complete preview    1 written, 1 read (2)
-    create              8 written, 1 read (2)
-    start               10 written, 3 read (4)
-    complete unchanged  12 written, 6 read, 1 got (9)
-    begin               12 written, 2 read, 1 got (4)
-    begin refused       4 read (4)
+    tags                4 written, 2 read (3)
+    begin preview       12 written, 2 read, 1 got (4)
+    complete preview    4 written, 1 read (2)
+    create              10 written, 1 read (2)
+    start               12 written, 3 read (4)
+    complete unchanged  14 written, 6 read, 1 got (9)
+    begin               14 written, 2 read, 1 got (4)
+    begin refused       1 written, 4 read (5)
     first append        1 written (1)
     append              1 written (1)
     append after a rest 1 written, 1 read (2)
@@ -402,21 +406,21 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     get running stack   4 read (4)
     export running      3 read, 2 got (5)
     renew               1 written, 4 read (5)
-    complete            14 written, 6 read, 1 put, 2 got (11)
-    complete again      2 read (2)
+    complete            16 written, 6 read, 1 put, 2 got (11)
+    complete again      1 written, 2 read (3)
     first save          1 written, 1 read (2)
     delta               1 written (1)
     delta again         1 read (1)
     delta after others  2 written, 1 read (3)
     delta refused       1 read (1)
     save                1 written (1)
-    complete saves      14 written, 6 read, 1 put, 1 got (10)
-    cancel              12 written, 7 read, 1 got (10)
-    import              14 written, 3 read, 1 put, 1 got (6)
-    create stack        4 written (1)
-    rename empty stack  10 written, 4 read (5)
-    delete stack        8 written, 3 read (4)
-    rename              20 written, 4 read, 1 put, 1 got (7)
+    complete saves      16 written, 6 read, 1 put, 1 got (10)
+    cancel              14 written, 7 read, 1 got (10)
+    import              16 written, 3 read, 1 put, 1 got (6)
+    create stack        6 written (1)
+    rename empty stack  12 written, 6 read (7)
+    delete stack        10 written, 3 read (4)
+    rename              22 written, 6 read, 1 put, 1 got (9)
 ");
 }
 

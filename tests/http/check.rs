@@ -124,7 +124,7 @@ async fn a_sound_store_has_no_findings_and_no_unnamed_blobs() {
     let (stack, id, run) = stack(&store).await;
     assert_eq!(store.problems().await, [""; 0]);
     let report = check::stack(&store.app.context, id).await.unwrap();
-    assert_eq!((report.versions, report.is_removed), (4, false));
+    assert_eq!((report.versions, report.is_deleted), (4, false));
     assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), Orphans::default());
     run.complete("succeeded").await.expect(204);
     store
@@ -135,7 +135,7 @@ async fn a_sound_store_has_no_findings_and_no_unnamed_blobs() {
         .expect(204);
     assert_eq!(store.problems().await, [""; 0]);
     let report = check::stack(&store.app.context, id).await.unwrap();
-    assert_eq!((report.versions, report.is_removed), (5, true));
+    assert_eq!((report.versions, report.is_deleted), (5, true));
     assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), Orphans::default());
 }
 
@@ -468,12 +468,12 @@ async fn lists_of_states_agree_with_their_heads() {
     let damaged = store.with(&name, Some(Bytes::from_static(b"\x01"))).await;
     assert!(damaged.iter().any(|it| it.contains("acme/net/default: a state name record")), "{damaged:?}");
 
-    let is_removed = |key: &ItemKey| DeletedState::name_in(key).is_ok();
-    let removed = store.ledger.items().into_iter().map(|item| item.key).find(is_removed).unwrap();
-    let record: DeletedState = store.read(&removed).await;
+    let is_deleted = |key: &ItemKey| DeletedState::name_in(key).is_ok();
+    let deleted = store.ledger.items().into_iter().map(|item| item.key).find(is_deleted).unwrap();
+    let record: DeletedState = store.read(&deleted).await;
     let other = DeletedState { entry: StateEntry { bytes: 7, ..record.entry.clone() }, ..record.clone() };
     Store::assert_one(
-        &store.with(&removed, Some(other.encode())).await,
+        &store.with(&deleted, Some(other.encode())).await,
         "the deleted state, acme/gone/default, differs from its head",
     );
     // An existing state is not deleted.

@@ -201,7 +201,7 @@ async fn the_same_edge_again_is_the_same() {
     let other = json!({ "producer": "network", "output": "o", "consumer": "web", "input": "again" });
     assert_ne!(web.add(&other).await.expect(200)["id"], edge["id"]);
     assert_eq!(web.found("").await.len(), 2);
-    let mocked = json!({ "producer": "network", "output": "o", "consumer": "web", "mock": { "a": 1.50 } });
+    let mocked = json!({ "producer": "network", "output": "o", "consumer": "web", "input": "net_o", "mock": { "a": 1.50 } });
     assert_eq!(web.add(&mocked).await.expect(200)["id"], edge["id"]);
     let path = format!("{}/{}", edges_path(), edge["id"].as_str().unwrap());
     assert!(app.get(&path).send().await.text().contains(r#""mock":{"a":1.5}"#));
@@ -684,8 +684,8 @@ async fn i10_cheap_marks_cost_no_call_and_statuses_a_bounded_number() {
     insta::assert_snapshot!(table, @r"
     states, no edges    2 query (2)
     write               3 get, 1 joint commit, 1 blob put (3)
-    add edge            3 get, 1 query, 1 joint commit (3)
-    add it again        3 get, 1 query (2)
+    add edge            3 get, 1 query, 1 commit, 1 joint commit (4)
+    add it again        3 get, 1 query, 1 commit (3)
     status              3 get, 3 query (3)
     status, dirty       4 get, 3 query (4)
     statuses, dirty     3 get, 3 query (3)

@@ -249,7 +249,7 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
         (json!({ "env": "dev", "team": "far-too-long" }), "maxValueLength: the value of team has 12 bytes"),
         (
             json!({ "env": "dev", "team": "a", "tier": 1, "x": 1 }),
-            "maxKeys: there are 4 labels, and at most 3 are allowed",
+            "maxKeys: the state has 4 labels, and at most 3 are allowed",
         ),
     ] {
         let body = json!({ "project": project, "state": "new", "labels": labels });

@@ -216,7 +216,7 @@ const LITERALS: &[(&str, Literal, &[&str])] = &[
     // Only status 200 counts as a token.
     (
         "an exchange of tokens",
-        Status(404),
+        Status(400),
         &[
             cli!("backend/httpstate/client/client.go ExchangeOidcToken"),
             "pulumi/auth-actions 14141591 src/main.ts ensureAccessToken",

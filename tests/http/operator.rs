@@ -193,7 +193,7 @@ async fn an_update_is_published_up_to_its_first_damaged_slot() {
     assert_eq!(slots[1].problem.as_deref(), Some("a log slot record is damaged: it ends in its length"));
 
     let refused = from_log(&app, &stack, 3).await.unwrap_err().to_string();
-    assert!(refused.contains("even its first 3 slots alone cannot be published"), "{refused}");
+    assert!(refused.contains("even the log up to slot 3 cannot be published"), "{refused}");
     let refused = from_log(&app, &stack, 4).await.unwrap_err().to_string();
     assert!(refused.contains("has 3 slots, and no slot 4"), "{refused}");
     let other = Some("00000000-0000-4000-8000-000000000000");

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_shared::domain::role::Right;
 use statewright_tests::document;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/docs/http-api.md");
@@ -13,13 +14,22 @@ const BEGIN: &str = "<!-- generated -->\n";
 const END: &str = "<!-- end -->";
 
 /// The headings of the tables, in the page's order.
-const SECTIONS: [&str; 6] =
-    ["Server and users", "Stacks", "Updates", "Environments", "Terraform states", "Backends of Terraform"];
+const SECTIONS: [&str; 7] = [
+    "Server and users",
+    "Stacks",
+    "Updates",
+    "Environments",
+    "Terraform states",
+    "Backends of Terraform",
+    "Pages for a browser",
+];
 
 /// The heading below which a route is listed.
-fn section(path: &str) -> &'static str {
+fn section(route: &Route) -> &'static str {
+    let path = route.path;
     let below = |prefix: &str| path.starts_with(prefix);
     match path {
+        _ if route.auth.is_page() => SECTIONS[6],
         _ if below("/tfstate/") => SECTIONS[5],
         _ if below("/api/tfstates/") || path.contains("/tfstate") || below("/api/orgs/{org}/outputs") => {
             SECTIONS[4]
@@ -40,10 +50,14 @@ fn section(path: &str) -> &'static str {
 /// Who may call a route.
 fn caller(route: &Route) -> String {
     match (route.auth, route.needs) {
-        (Auth::Nobody, _) => "anybody".to_owned(),
+        (Auth::Public | Auth::Page, _) => "public".to_owned(),
+        (Auth::Exchange, _) => "a token of a registered issuer".to_owned(),
+        (Auth::Session, _) => "a person who is signed in".to_owned(),
         (Auth::UpdateToken, _) => "the update's token".to_owned(),
+        (_, None) if route.path.contains("{team}") => "`admin`, or an admin of the team".to_owned(),
         (_, None) => "any access token".to_owned(),
-        (_, Some(role)) => format!("`{role}`"),
+        (_, Some(Right::See)) => "`view` or `outputs`".to_owned(),
+        (_, Some(right)) => format!("`{right}`"),
     }
 }
 
@@ -51,7 +65,7 @@ fn tables() -> String {
     let mut text = String::new();
     for heading in SECTIONS {
         write!(text, "\n### {heading}\n\n| route | who may call | purpose |\n|---|---|---|\n").unwrap();
-        for route in ROUTES.iter().filter(|route| section(route.path) == heading) {
+        for route in ROUTES.iter().filter(|route| section(route) == heading) {
             let summary = document::operation(route)["summary"].as_str().unwrap();
             let (method, path) = (route.method.as_str(), route.path);
             writeln!(text, "| `{method} {path}` | {} | {summary} |", caller(route)).unwrap();

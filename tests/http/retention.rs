@@ -66,9 +66,10 @@ impl Kept {
         keys.filter(|key| key.starts_with(class)).collect()
     }
 
-    /// Everything that names this, except due items.
+    /// Everything that names this, except due items and the audit trail, which outlives what it is about.
     fn traces(&self, id: &str) -> Vec<String> {
-        let items = self.ledger.items().into_iter().filter(|item| !item.key.partition.starts_with("DUE#"));
+        let is_apart = |item: &Item| ["DUE#", "AUDIT#"].iter().any(|of| item.key.partition.starts_with(*of));
+        let items = self.ledger.items().into_iter().filter(|item| !is_apart(item));
         let named = items.filter(|item| {
             format!("{:?}", item.key).contains(id) || String::from_utf8_lossy(&item.value).contains(id)
         });

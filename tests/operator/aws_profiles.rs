@@ -18,7 +18,7 @@ use statewright_tests::commands::{Output, output, statewright};
 use tokio::net::TcpListener;
 
 /// A home with AWS's files, next to a store with users.
-struct Place {
+struct World {
     home: tempfile::TempDir,
     gateway: Gateway,
     names: Names,
@@ -60,16 +60,16 @@ login_session = arn:aws:iam::123456789012:user/alice
 login_session = arn:aws:iam::123456789012:user/bob
 "#;
 
-impl Place {
+impl World {
     async fn set_up() -> Self {
         let stand_in = StandIn::of_this_process();
         let names = StandIn::fresh_names();
         set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
         TestApp::aws(&stand_in.url, &names).await;
-        let place =
+        let world =
             Self { home: tempfile::tempdir().unwrap(), gateway: Gateway::before(stand_in).await, names };
-        place.write(".aws/config", CONFIG);
-        place
+        world.write(".aws/config", CONFIG);
+        world
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -98,20 +98,20 @@ fn assert_lists_users(output: &Output) {
 
 #[tokio::test]
 async fn a_process_gives_credentials_and_is_asked_once() {
-    let place = Place::set_up().await;
+    let world = World::set_up().await;
     let credentials = json!({
         "Version": 1, "AccessKeyId": "FROMPROCESS", "SecretAccessKey": "secret", "SessionToken": "session",
         "Expiration": "2099-01-01T00:00:00Z",
     });
-    place.write("credentials.json", &credentials.to_string());
-    assert_lists_users(&place.run(Some("process"), &["user", "list"], &[]).await);
-    assert_eq!(place.gateway.signers(), ["FROMPROCESS".to_owned()].into());
+    world.write("credentials.json", &credentials.to_string());
+    assert_lists_users(&world.run(Some("process"), &["user", "list"], &[]).await);
+    assert_eq!(world.gateway.signers(), ["FROMPROCESS".to_owned()].into());
     // It may ask a person for a code.
-    assert_eq!(fs::read_to_string(place.home.path().join("asked")).unwrap(), "asked\n");
+    assert_eq!(fs::read_to_string(world.home.path().join("asked")).unwrap(), "asked\n");
     // The doctor calls three services.
-    let looked = place.run(Some("process"), &["doctor"], &[]).await;
+    let looked = world.run(Some("process"), &["doctor"], &[]).await;
     assert_eq!(looked.code, Some(0), "{looked:?}");
-    assert_eq!(fs::read_to_string(place.home.path().join("asked")).unwrap().lines().count(), 3);
+    assert_eq!(fs::read_to_string(world.home.path().join("asked")).unwrap().lines().count(), 3);
 }
 
 /// AWS's portal for single sign-on, which answers requests with a token.
@@ -146,19 +146,19 @@ fn session(until: &str) -> String {
 
 #[tokio::test]
 async fn a_session_of_single_sign_on_gives_credentials() {
-    let place = Place::set_up().await;
+    let world = World::set_up().await;
     let (url, asked) = portal().await;
-    place.write(WORK, &session("2099-01-01T00:00:00Z"));
-    let listed = place.run(Some("sso"), &["user", "list"], &[("AWS_ENDPOINT_URL_SSO", &url)]).await;
+    world.write(WORK, &session("2099-01-01T00:00:00Z"));
+    let listed = world.run(Some("sso"), &["user", "list"], &[("AWS_ENDPOINT_URL_SSO", &url)]).await;
     assert_lists_users(&listed);
-    assert_eq!(place.gateway.signers(), ["FROMSSO".to_owned()].into());
+    assert_eq!(world.gateway.signers(), ["FROMSSO".to_owned()].into());
     let asked = asked.lock().unwrap().clone();
     assert_eq!(asked, [("role_name=Operator&account_id=123456789012".to_owned(), "signed-in".to_owned())]);
 }
 
 #[tokio::test]
 async fn a_login_at_the_console_gives_credentials() {
-    let place = Place::set_up().await;
+    let world = World::set_up().await;
     let name: String = Sha256::digest("arn:aws:iam::123456789012:user/alice")
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -171,15 +171,15 @@ async fn a_login_at_the_console_gives_credentials() {
         "tokenType": "aws_sigv4", "refreshToken": "refresh", "clientId": "arn:aws:signin:::devtools/same-device",
         "dpopKey": "unused",
     });
-    place.write(&format!(".aws/login/cache/{name}.json"), &token.to_string());
-    assert_lists_users(&place.run(Some("console"), &["user", "list"], &[]).await);
-    assert_eq!(place.gateway.signers(), ["FROMLOGIN".to_owned()].into());
+    world.write(&format!(".aws/login/cache/{name}.json"), &token.to_string());
+    assert_lists_users(&world.run(Some("console"), &["user", "list"], &[]).await);
+    assert_eq!(world.gateway.signers(), ["FROMLOGIN".to_owned()].into());
 }
 
 #[tokio::test]
 async fn broken_credentials_name_the_profile_and_what_to_do() {
-    let place = Place::set_up().await;
-    place.write(OLD, &session("2020-01-01T00:00:00Z"));
+    let world = World::set_up().await;
+    world.write(OLD, &session("2020-01-01T00:00:00Z"));
     for (profile, why) in [
         ("broken-process", "the vault is locked"),
         ("no-process", "/nowhere/vault"),
@@ -188,7 +188,7 @@ async fn broken_credentials_name_the_profile_and_what_to_do() {
         ("no-console", ".aws/login/cache/"),
         ("nobody", "nobody"),
     ] {
-        let said = place.run(Some(profile), &["user", "list"], &[]).await;
+        let said = world.run(Some(profile), &["user", "list"], &[]).await;
         assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
         assert!(
             said.stderr.contains(&format!("the AWS profile {profile} gives no credentials: ")),
@@ -202,17 +202,17 @@ async fn broken_credentials_name_the_profile_and_what_to_do() {
         );
         assert!(!said.stderr.contains("run the command again"), "{said:?}");
 
-        let looked = place.run(Some(profile), &["doctor", "--json"], &[]).await;
+        let looked = world.run(Some(profile), &["doctor", "--json"], &[]).await;
         let report: Value = serde_json::from_str(&looked.stdout).unwrap();
         let finding = &report["findings"][0];
         assert_eq!((&finding["what"], &finding["state"]), (&json!("credentials"), &json!("wrong")));
         assert_eq!(report["wrong"], 1, "its consequences are not reported: {report}");
 
-        let served = place.run(Some(profile), &["serve", "--listen", "127.0.0.1:0"], &[]).await;
+        let served = world.run(Some(profile), &["serve", "--listen", "127.0.0.1:0"], &[]).await;
         assert_eq!((served.code, served.stdout.as_str()), (Some(1), ""), "{served:?}");
         assert!(served.stderr.contains("this machine (credentials): "), "{served:?}");
     }
-    let said = place.run(None, &["user", "list"], &[]).await;
+    let said = world.run(None, &["user", "list"], &[]).await;
     assert!(said.stderr.contains("AWS_PROFILE is not set"), "{said:?}");
-    assert_eq!(place.gateway.seen().len(), 0, "no service was called");
+    assert_eq!(world.gateway.seen().len(), 0, "no service was called");
 }

@@ -43,10 +43,10 @@ const REGION: &str = "us-east-1";
 
 async fn bucket(name: &str, region: &str) -> String {
     // The oldest region must not be named.
-    let place = format!(
+    let location = format!(
         "<CreateBucketConfiguration><LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
     );
-    let body = if region == REGION { "" } else { &place };
+    let body = if region == REGION { "" } else { &location };
     StandIn::of_this_process().set_bucket(name, "", Some(body)).await;
     format!("s3://{name}")
 }
@@ -102,7 +102,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     statewright_tests::tools::statewright();
     let stand_in = StandIn::of_this_process();
     let (_, names) = stand_in.fresh_store().await;
-    let place = bucket("backup-of-busy", REGION).await;
+    let bucket_url = bucket("backup-of-busy", REGION).await;
     let app = Arc::new(TestApp::aws_fleet(&stand_in.url, &names, 2).await);
     stack(&app, "quiet").await;
     import(&app, "quiet", &state("quiet", &app.url, &[("a", 1)])).await;
@@ -126,10 +126,10 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     while acknowledged.lock().unwrap().values().filter(|updates| **updates >= 2).count() < 4 {
         SystemClock.sleep(Duration::from_millis(20)).await;
     }
-    let first = told(&names, REGION, &["backup", "--to", &place]).await;
+    let first = told(&names, REGION, &["backup", "--to", &bucket_url]).await;
     assert_eq!(first["blobs"], first["blobsCopied"], "{first}");
     let before = acknowledged.lock().unwrap().clone();
-    let second = told(&names, REGION, &["backup", "--to", &place]).await;
+    let second = told(&names, REGION, &["backup", "--to", &bucket_url]).await;
     assert!(second["blobsCopied"].as_u64() < second["blobs"].as_u64(), "{second}");
     assert!(second["items"].as_u64() > first["items"].as_u64(), "the store was busy: {first} {second}");
     stop.store(true, Ordering::Relaxed);
@@ -141,7 +141,7 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
 
     // Into a store with a master key of its own.
     let (_, new) = stand_in.fresh_store().await;
-    let restored = told(&new, REGION, &["restore", "--store", "aws", "--from", &place]).await;
+    let restored = told(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
     assert_eq!(restored["items"], second["items"]);
     let check = told(&new, REGION, &["check", "--store", "aws"]).await;
     assert_eq!(check["problems"], 0, "{check}");
@@ -192,21 +192,22 @@ async fn a_lost_region_is_restored_in_another_one() {
     import(&app, "web", &state("web", &app.url, &[("a", 1)])).await;
     let sealed = seal(&app, "web", "aHVudGVyMg==").await;
     let expected = export(&app, "web").await;
-    let place = bucket("backup-elsewhere", ELSEWHERE).await;
-    let words = refused(&names, &["backup", "--to", &place]).await;
+    let bucket_url = bucket("backup-elsewhere", ELSEWHERE).await;
+    let words = refused(&names, &["backup", "--to", &bucket_url]).await;
     assert!(words.contains("name that region with --backup-region"), "{words}");
-    let to = ["backup", "--to", &place, "--backup-region", ELSEWHERE];
+    let to = ["backup", "--to", &bucket_url, "--backup-region", ELSEWHERE];
     told(&names, REGION, &to).await;
 
     // The region does not answer any more: the commands below use only the other one.
     let new = Names { key: id, ..StandIn::fresh_names() };
     told(&new, ELSEWHERE, &["aws", "setup"]).await;
-    let restore = ["restore", "--store", "aws", "--from", &place, "--backup-kms-key", &new.key];
+    let restore = ["restore", "--store", "aws", "--from", &bucket_url, "--backup-kms-key", &new.key];
     told(&new, ELSEWHERE, &restore).await;
     let check = told(&new, ELSEWHERE, &["check", "--store", "aws"]).await;
     assert_eq!(check["problems"], 0, "{check}");
     let folder = tempfile::tempdir().unwrap();
-    let there = ["restore", "--store", "folder", "--data", folder.path().to_str().unwrap(), "--from", &place];
+    let there =
+        ["restore", "--store", "folder", "--data", folder.path().to_str().unwrap(), "--from", &bucket_url];
     told(&new, ELSEWHERE, &[&there[..], &["--backup-kms-key", &new.key]].concat()).await;
     let back = TestApp::of_folder(folder, &app.token).await;
     assert_eq!(open(&back, "web", &sealed).await, "aHVudGVyMg==");
@@ -221,21 +222,21 @@ async fn a_backup_may_be_under_a_key_of_its_own() {
     let app = TestApp::aws_fleet(&stand_in.url, &names, 1).await;
     stack(&app, "web").await;
     let sealed = seal(&app, "web", "aHVudGVyMg==").await;
-    let place = bucket("backup-of-others", REGION).await;
+    let bucket_url = bucket("backup-of-others", REGION).await;
     let key = stand_in.call("TrentService.CreateKey", &json!({})).await;
     let key = key["KeyMetadata"]["Arn"].as_str().unwrap().to_owned();
-    told(&names, REGION, &["backup", "--to", &place, "--backup-kms-key", &key]).await;
+    told(&names, REGION, &["backup", "--to", &bucket_url, "--backup-kms-key", &key]).await;
     let own = stand_in.call("TrentService.DescribeKey", &json!({ "KeyId": names.key })).await;
     let own = json!({ "KeyId": own["KeyMetadata"]["KeyId"] });
     stand_in.call("TrentService.DisableKey", &own).await;
 
     let (_, new) = stand_in.fresh_store().await;
-    told(&new, REGION, &["restore", "--store", "aws", "--from", &place]).await;
+    told(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
     let back = TestApp::of_store(&stand_in.url, &new, &app.token).await;
     assert_eq!(open(&back, "web", &sealed).await, "aHVudGVyMg==");
     // Under the disabled key nothing would open, so the restore does not begin.
     let (_, third) = stand_in.fresh_store().await;
-    let wrong = ["restore", "--store", "aws", "--from", &place, "--backup-kms-key", &names.key];
+    let wrong = ["restore", "--store", "aws", "--from", &bucket_url, "--backup-kms-key", &names.key];
     let words = refused(&third, &wrong).await;
     assert!(words.contains("does not open the keys") && words.contains("--backup-kms-key"), "{words}");
     assert!(stand_in.at_rest(&third).await.is_empty());

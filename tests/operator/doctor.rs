@@ -87,13 +87,13 @@ async fn people_get_a_table_and_a_next_step() {
     assert!(output.stderr.contains("see above"), "{output:?}");
 }
 
-struct Place {
+struct World {
     gateway: Gateway,
     names: Names,
     environment: Vec<(&'static str, String)>,
 }
 
-impl Place {
+impl World {
     async fn set_up() -> Self {
         let stand_in = StandIn::of_this_process();
         let names = StandIn::fresh_names();
@@ -121,8 +121,8 @@ impl Place {
 
 #[tokio::test]
 async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
-    let place = Place::set_up().await;
-    let report = place.run(&["doctor", "--json"], &[]).await;
+    let world = World::set_up().await;
+    let report = world.run(&["doctor", "--json"], &[]).await;
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert!(
         finding(&report, "master key")["found"].as_str().unwrap().contains("no server has run here"),
@@ -134,7 +134,7 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
         ("STATEWRIGHT_TABLE", "the table none"),
         ("STATEWRIGHT_BUCKET", "the bucket none"),
     ] {
-        let words = place.refuses(&[(variable, "none")]).await;
+        let words = world.refuses(&[(variable, "none")]).await;
         assert!(words.contains(&format!("{of} (there): ")), "{words}");
         assert!(words.contains("Run `statewright aws setup`"), "{words}");
         assert_eq!(words.matches("\n  the ").count(), 1, "there is one problem: {words}");
@@ -146,34 +146,34 @@ async fn a_server_that_cannot_start_names_the_part_and_a_remedy() {
             "PUT" => Play::xml_error(403, "AccessDenied"),
             _ => Play::json_error(400, "AccessDeniedException"),
         };
-        place.gateway.play(operation, 100, denied);
-        let words = place.refuses(&[]).await;
+        world.gateway.play(operation, 100, denied);
+        let words = world.refuses(&[]).await;
         assert!(words.contains("AccessDenied") && words.contains(&format!("Allow {right}")), "{words}");
-        place.gateway.play_no_more();
+        world.gateway.play_no_more();
     }
-    let words = place.refuses(&[("AWS_ENDPOINT_URL", "http://127.0.0.1:1")]).await;
+    let words = world.refuses(&[("AWS_ENDPOINT_URL", "http://127.0.0.1:1")]).await;
     assert!(words.contains("AWS_ENDPOINT_URL"), "{words}");
 
-    let report = place.run(&["doctor", "--json"], &[]).await;
+    let report = world.run(&["doctor", "--json"], &[]).await;
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     assert_eq!(report["wrong"], 0, "{report}");
     assert!(
         finding(&report, "master key")["found"].as_str().unwrap().contains("it opens the stored keys"),
         "{report}"
     );
-    let report = place.run(&["doctor"], &[("STATEWRIGHT_BUCKET", "none")]).await;
+    let report = world.run(&["doctor"], &[("STATEWRIGHT_BUCKET", "none")]).await;
     assert_eq!(report.status.code(), Some(1));
-    assert!(String::from_utf8(report.stdout).unwrap().contains(&format!("the table {}", place.names.table)));
+    assert!(String::from_utf8(report.stdout).unwrap().contains(&format!("the table {}", world.names.table)));
 }
 
 #[tokio::test]
 async fn options_of_folders_are_refused_on_aws() {
-    let place = Place::set_up().await;
+    let world = World::set_up().await;
     for (arguments, code, words) in [
         (&["backup", "--to", "there", "--without-key"][..], 2, "--without-key applies to a folder"),
         (&["restore", "--from", "there"], 1, "there has no finished backup of a store on AWS"),
     ] {
-        let output = place.run(arguments, &[]).await;
+        let output = world.run(arguments, &[]).await;
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains(words), "{said}");
@@ -182,28 +182,25 @@ async fn options_of_folders_are_refused_on_aws() {
 
 #[tokio::test]
 async fn a_store_on_aws_is_checked_and_gets_new_keys() {
-    let place = Place::set_up().await;
-    let app = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
+    let world = World::set_up().await;
+    let app = TestApp::aws(&StandIn::of_this_process().url, &world.names).await;
     crate::support::stack(&app, "shop").await;
     crate::support::import(&app, "shop", &crate::support::state("shop", &app.url, &[("a", 1)])).await;
     let check = async || -> Value {
-        let output = place.run(&["check", "--orphans", "--json"], &[]).await;
+        let output = world.run(&["check", "--orphans", "--json"], &[]).await;
         serde_json::from_slice(&output.stdout).unwrap()
     };
     let report = check().await;
     assert_eq!((&report["problems"], &report["orphans"]), (&0.into(), &serde_json::json!([])), "{report}");
     assert_eq!(report["stacks"][0]["stack"], "acme/shop/dev", "{report}");
-    let rotated = place.run(&["key", "rotate", "--stack", "acme/shop/dev", "--json"], &[]).await;
+    let rotated = world.run(&["key", "rotate", "--stack", "acme/shop/dev", "--json"], &[]).await;
     let rotated: Value = serde_json::from_slice(&rotated.stdout).unwrap();
     assert_eq!(rotated["dataKey"], 1, "{rotated}");
     let signer = async || app.context.ledger.get(&Signer::key()).await.unwrap().unwrap().revision;
     let before = signer().await;
-    let rotated = place.run(&["key", "rotate", "--data-keys"], &[]).await;
+    let rotated = world.run(&["key", "rotate", "--data-keys"], &[]).await;
     let said = String::from_utf8(rotated.stdout).unwrap();
-    assert!(
-        said.contains("1 data keys were replaced") && said.contains("aws kms rotate-key-on-demand"),
-        "{said}"
-    );
+    assert!(said.contains("Replaced 1 data key.") && said.contains("aws kms rotate-key-on-demand"), "{said}");
     assert_ne!(signer().await, before);
     assert_eq!(check().await["problems"], 0);
 
@@ -217,8 +214,8 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
 async fn no_program_opens_a_store_with_an_unfinished_copy() {
     use statewright_shared::layout::{UnfinishedCopy, put};
     use statewright_shared::ports::{Expect, Revision};
-    let place = Place::set_up().await;
-    let on_aws = TestApp::aws(&StandIn::of_this_process().url, &place.names).await;
+    let world = World::set_up().await;
+    let on_aws = TestApp::aws(&StandIn::of_this_process().url, &world.names).await;
     let embedded = TestApp::embedded().await;
     for app in [&on_aws, &embedded] {
         let mark = UnfinishedCopy { source: "0123456789abcdef".to_owned(), begun: app.context.now() };
@@ -233,7 +230,7 @@ async fn no_program_opens_a_store_with_an_unfinished_copy() {
         &["doctor"],
     ];
     for arguments in commands {
-        let output = place.run(arguments, &[]).await;
+        let output = world.run(arguments, &[]).await;
         let (said, told) =
             (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");

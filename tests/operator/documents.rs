@@ -1,6 +1,7 @@
 //! The JSON documents of all commands have exactly the members that `COMMANDS.md` shows.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -85,6 +86,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
         &ask(&["token", "create", "ci", "--user", USER, "--expires-in", "90d", "--may", "plan"]).await,
     );
     is_as_shown("token list", &ask(&["token", "list", "--user", USER]).await);
+    is_as_shown("token rotate", &ask(&["token", "rotate", "ci", "--user", USER, "--grace", "1h"]).await);
     // With an update that still runs.
     let other = TestApp::embedded().await;
     let made = document(other.folder(), &["token", "create", "ci", "--user", USER]).await;
@@ -103,6 +105,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
     let set = run_with(folder, &set, "correct horse battery\n").await;
     is_as_shown("user password", &serde_json::from_str(&set.stdout).unwrap());
     is_as_shown("org member role", &ask(&["org", "member", "role", "web", "bob", "plan"]).await);
+    rights_documents(folder, &mut is_as_shown).await;
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
 
     // Other users can enter a test's folder, which is a finding.
@@ -162,6 +165,32 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("copy", &ask(&copy).await);
     users_documents(&mut is_as_shown).await;
     assert!(examples.is_empty(), "not asked for: {examples:?}");
+}
+
+/// Those of teams and grants, in the organization `web` with the member `bob`.
+async fn rights_documents(folder: &Path, is_as_shown: &mut impl FnMut(&str, &Value)) {
+    let ask = async |arguments: &[&str]| document(folder, arguments).await;
+    is_as_shown("team create", &ask(&["team", "create", "web", "ops"]).await);
+    let added = ask(&["team", "member", "add", "web", "ops", "bob", "--admin"]).await;
+    is_as_shown("team member add", &added);
+    is_as_shown("team list", &ask(&["team", "list", "web"]).await);
+    let grant = ["web", "team:ops", "shop/*", "apply"];
+    is_as_shown("org grant add", &ask(&[&["org", "grant", "add"][..], &grant].concat()).await);
+    is_as_shown("org grant list", &ask(&["org", "grant", "list", "web"]).await);
+    is_as_shown("why", &ask(&["why", "bob", "up", "web/shop/dev"]).await);
+    let mut exported = ask(&["org", "access", "export", "web"]).await;
+    is_as_shown("org access export", &exported);
+    exported["grants"] = serde_json::json!([]);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), exported.to_string()).unwrap();
+    let file = file.path().to_str().unwrap();
+    let apply = ask(&["org", "access", "apply", "web", file, "--dry-run"]).await;
+    assert_eq!(apply["dryRun"], true);
+    is_as_shown("org access apply", &ask(&["org", "access", "apply", "web", file]).await);
+    ask(&[&["org", "grant", "add"][..], &grant].concat()).await;
+    is_as_shown("org grant remove", &ask(&[&["org", "grant", "remove"][..], &grant].concat()).await);
+    is_as_shown("team member remove", &ask(&["team", "member", "remove", "web", "ops", "bob"]).await);
+    is_as_shown("team remove", &ask(&["team", "remove", "web", "ops"]).await);
 }
 
 /// Those of a server's users.
@@ -242,7 +271,7 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
 }
 
 /// Breaks a folder in every way that its reports know.
-async fn damage(folder: &std::path::Path) {
+async fn damage(folder: &Path) {
     let stack = std::fs::read_dir(folder.join("blobs/snap")).unwrap().next().unwrap().unwrap().path();
     let mut blobs = std::fs::read_dir(&stack).unwrap().map(|entry| entry.unwrap().path());
     std::fs::remove_file(blobs.next().unwrap()).unwrap();

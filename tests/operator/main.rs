@@ -12,6 +12,7 @@ mod keys;
 mod people;
 mod stacks;
 mod support;
+mod trail;
 mod usage;
 mod users;
 mod words;

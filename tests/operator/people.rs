@@ -28,7 +28,7 @@ async fn a_colleague_gets_in_and_out_again() {
     let words = refused(folder, 1, &["user", "remove", "bob"]).await;
     assert!(words.contains("to confirm, add --yes"), "{words}");
     let removed = told(folder, &["user", "remove", "bob", "--yes"]).await;
-    assert!(removed.contains("removed bob and 1 access tokens"), "{removed}");
+    assert!(removed.contains("removed bob and 1 access token"), "{removed}");
     app.advance(Duration::from_secs(61));
     app.get("/api/user").token(token.trim()).send().await.refused(401);
     assert_eq!(names(&told(folder, &["user", "list"]).await), [USER]);
@@ -153,4 +153,44 @@ async fn revoking_lists_what_still_runs() {
     told(folder, &["stack", "unlock", &format!("{ORG}/web/dev"), "--yes"]).await;
     assert_eq!(listed(&["user", "remove", "bob", "--yes"]).await, [""; 0], "it was canceled");
     drop(laptop);
+}
+
+#[tokio::test]
+async fn machines_get_tokens_that_are_rotated_and_revoked() {
+    let app = TestApp::embedded_on_manual_clock().await;
+    let folder = app.folder();
+    let create = ["token", "create", "ci", "--org", ORG, "--may", "plan", "--description", "jobs"];
+    let first = told(folder, &create).await;
+    let whoami = async |token: &str| app.get("/api/user").token(token.trim()).send().await;
+    let shown = whoami(&first).await.expect(200);
+    let expected = serde_json::json!({ "name": "ci", "organization": ORG, "team": null });
+    assert_eq!((&shown["githubLogin"], &shown["tokenInfo"]), (&ORG.into(), &expected));
+    let listed = document(folder, &["token", "list", "--org", ORG]).await;
+    let token = &listed["tokens"][0];
+    assert_eq!((&token["name"], &token["may"]), (&"ci".into(), &"plan".into()), "{listed}");
+    assert_eq!((&token["description"], &token["createdBy"]), (&"jobs".into(), &serde_json::Value::Null));
+
+    let second = told(folder, &["token", "rotate", "ci", "--org", ORG]).await;
+    app.advance(Duration::from_secs(61));
+    whoami(&first).await.refused(401);
+    whoami(&second).await.expect(200);
+    let rotated = document(folder, &["token", "rotate", "ci", "--org", ORG, "--grace", "1h"]).await;
+    assert!(rotated["previousExpires"].is_string() && rotated["expires"].is_null(), "{rotated}");
+    whoami(&second).await.expect(200);
+    let revoked = told(folder, &["token", "revoke", "ci", "--org", ORG]).await;
+    assert!(revoked.starts_with(&format!("ci of {ORG} is revoked")), "{revoked}");
+    app.advance(Duration::from_secs(61));
+    whoami(&second).await.refused(401);
+    whoami(rotated["token"].as_str().unwrap()).await.refused(401);
+
+    for (arguments, code, expected) in [
+        (&create[..], 1, "names are used once"),
+        (&["token", "revoke", "ci", "--org", ORG], 1, "statewright token list --org"),
+        (&["token", "create", "x", "--org", ORG, "--team", "none"], 1, "has no team named none"),
+        (&["token", "create", "x", "--team", "none"], 2, "--org"),
+        (&["token", "list", "--org", ORG, "--user", USER], 2, "--user"),
+    ] {
+        let words = refused(folder, code, arguments).await;
+        assert!(words.contains(expected), "{words}");
+    }
 }

@@ -140,11 +140,7 @@ async fn a_rehome_lists_what_it_skips_and_a_second_one_does_nothing() {
 
     let first = run(folder, &rehome).await;
     assert_eq!(first.code, Some(1));
-    assert!(
-        first.stderr.starts_with("error: 1 stacks were skipped: fix the errors above"),
-        "{}",
-        first.stderr
-    );
+    assert!(first.stderr.starts_with("error: skipped 1 stack: fix the errors above"), "{}", first.stderr);
     let first: serde_json::Value = serde_json::from_str(&first.stdout).unwrap();
     assert_eq!(first["seen"], 3);
     assert_eq!((&first["stacks"][0]["outcome"], &first["stacks"][0]["version"]), (&"done".into(), &2.into()));

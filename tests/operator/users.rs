@@ -131,9 +131,9 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
 }
 
 /// A folder's configuration with a backend of this state.
-fn backend(app: &TestApp, folder: &Path, place: &str) {
+fn backend(app: &TestApp, folder: &Path, state: &str) {
     let text = format!(
-        "terraform {{\n  backend \"http\" {{\n    address = \"{}/tfstate/{place}\"\n  }}\n}}\n",
+        "terraform {{\n  backend \"http\" {{\n    address = \"{}/tfstate/{state}\"\n  }}\n}}\n",
         app.url
     );
     fs::write(folder.join("backend.tf"), text).unwrap();
@@ -438,7 +438,7 @@ async fn nothing_is_deleted_without_a_confirmation() {
     fs::write(home.path().join("a.tfstate"), state).unwrap();
     told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
     let said = refused(&app, home.path(), &["state", "delete", "--yes"]).await;
-    assert!(said.contains("1 resources") && said.contains("--force"), "{said}");
+    assert!(said.contains("1 resource") && said.contains("--force"), "{said}");
     // A user who names a secret sees it.
     assert!(!told(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
     assert!(!told(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::commands::{document, refused, run, told};
 
-use crate::server::{Server, folder as place};
+use crate::server::{Server, folder as new_folder};
 use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, pending};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ async fn shows_secret(cli: &PulumiCli) {
 
 #[tokio::test]
 async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
-    let (_parent, folder) = place();
+    let (_parent, folder) = new_folder();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let cli = with_secret(&server, "kept").await;
     let before = export(&cli).await;
@@ -83,7 +83,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
 
 #[tokio::test]
 async fn a_backup_made_during_an_update_restores_and_continues() {
-    let (parent, folder) = place();
+    let (parent, folder) = new_folder();
     let (backup, restored) = (parent.path().join("backup"), parent.path().join("restored"));
     let (to, from) = (backup.to_str().unwrap(), restored.to_str().unwrap());
     let server = Server::start(&folder, "127.0.0.1:0").await;
@@ -145,7 +145,7 @@ async fn a_backup_made_during_an_update_restores_and_continues() {
 
 #[tokio::test]
 async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
-    let (_parent, folder) = place();
+    let (_parent, folder) = new_folder();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let cli = with_secret(&server, "rotated").await;
     let keys = || {
@@ -183,7 +183,7 @@ async fn a_rotated_master_key_is_removed_at_the_servers_next_start() {
 
 #[tokio::test]
 async fn a_check_with_problems_exits_with_1() {
-    let (_parent, folder) = place();
+    let (_parent, folder) = new_folder();
     let server = Server::start(&folder, "127.0.0.1:0").await;
     with_secret(&server, "broken").await;
     let snapshots = folder.join("blobs/snap");

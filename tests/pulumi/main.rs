@@ -4,9 +4,11 @@
 
 use statewright_tests::app::Backend;
 
+mod audit_log;
 mod aws;
 mod backends;
 mod both;
+mod browser;
 mod conflicts;
 mod crashes;
 mod environments;
@@ -23,6 +25,7 @@ mod main_job;
 mod memory;
 mod moving;
 mod observability;
+mod oidc;
 #[cfg(feature = "extended")]
 mod older;
 mod operator;
@@ -38,6 +41,7 @@ mod stacks;
 mod state_edits;
 mod support;
 mod targets;
+mod tokens;
 mod unsupported;
 mod updates;
 mod values;

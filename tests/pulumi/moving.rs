@@ -13,7 +13,7 @@ use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
 use tokio::process::Command;
 
-use crate::server::{Server, folder as place};
+use crate::server::{Server, folder as new_folder};
 use crate::support::{SECRET_PROGRAM, UP, assert_says, export, export_version, history, outputs, sorted};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ fn text(path: &Path) -> &str {
 
 #[tokio::test]
 async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
-    let (parent, folder) = place();
+    let (parent, folder) = new_folder();
     let aws = OnAws::set_up().await;
     let server = Server::start(&folder, "127.0.0.1:0").await;
     let (address, token) = (server.address(), server.token.clone().unwrap());

@@ -26,9 +26,10 @@ use statewright_tests::tools;
 use crate::support::SECRET_PROGRAM;
 
 /// Why a block does not run.
-const REASONS: [(&str, &str); 3] = [
+const REASONS: [(&str, &str); 4] = [
     ("aws", "it needs an AWS account"),
     ("docker", "it needs Docker"),
+    ("ci", "it needs a job of a CI, or the CI's issuer on the Internet"),
     ("build", "it compiles this tree or installs programs, which a test of this tree cannot do to itself"),
 ];
 
@@ -53,6 +54,9 @@ const ACCESS: Page = Page {
         statewright user create carol",
     )],
 };
+
+const AUDIT: Page =
+    Page { path: "shared/docs/audit.md", before: &[("", "serve --organization main; log_in")] };
 
 const ENVIRONMENTS: Page = Page {
     path: "shared/docs/environments.md",
@@ -84,6 +88,8 @@ const OPERATING: Page = Page {
     ],
 };
 
+const SIGN_IN: Page = Page { path: "shared/docs/sign-in.md", before: &[("", "serve")] };
+
 const TERRAFORM: Page = Page {
     path: "shared/docs/terraform.md",
     before: &[
@@ -107,7 +113,8 @@ const TERRAFORM: Page = Page {
 };
 
 /// All pages whose blocks run.
-const PAGES: [&Page; 7] = [&README, &ACCESS, &ENVIRONMENTS, &HTTP_API, &LABELS, &OPERATING, &TERRAFORM];
+const PAGES: [&Page; 9] =
+    [&README, &ACCESS, &AUDIT, &ENVIRONMENTS, &HTTP_API, &LABELS, &OPERATING, &SIGN_IN, &TERRAFORM];
 
 /// What a page's shell knows before its first block.
 const SHELL: &str = r#"set -eu
@@ -260,6 +267,11 @@ async fn the_blocks_of_the_readme_run() {
 }
 
 #[tokio::test]
+async fn the_blocks_about_the_audit_trail_run() {
+    run(&AUDIT).await;
+}
+
+#[tokio::test]
 async fn the_blocks_about_access_run() {
     run(&ACCESS).await;
 }
@@ -282,6 +294,11 @@ async fn the_blocks_about_labels_and_schemas_run() {
 #[tokio::test]
 async fn the_blocks_about_operating_run() {
     run(&OPERATING).await;
+}
+
+#[tokio::test]
+async fn the_blocks_about_signing_in_run() {
+    run(&SIGN_IN).await;
 }
 
 #[tokio::test]

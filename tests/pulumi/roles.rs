@@ -96,3 +96,39 @@ async fn the_role_outputs_sees_outputs_alone() {
     assert_says(&reader.run(["stack", "export"]).await.assert_failure(), &["needs the role plan in acme"]);
     assert_says(&reader.run(["preview"]).await.assert_failure(), &["needs the role plan in acme"]);
 }
+
+#[tokio::test]
+async fn an_admin_manages_members_with_the_cli() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = started(&app, "managed").await;
+    app.member_with_role(Role::Plan, "ann", "ci").await;
+    let listed = cli.run(["org", "member", "list"]).await.assert_success();
+    assert_says(&listed, &["alice", "ann", "2 member(s)"]);
+    let edit = ["org", "member", "edit", "ann", "--role", "admin"];
+    cli.run(edit).await.assert_success();
+    let listed = cli.run(["api", "ListOrganizationMembers"]).await.assert_success().json();
+    assert_eq!(listed["members"][1]["role"], "admin", "{listed}");
+    cli.run(["org", "member", "remove", "ann", "--yes"]).await.assert_success();
+    let listed = cli.run(["org", "member", "list"]).await.assert_success();
+    assert_says(&listed, &["1 member(s)"]);
+    let last = cli.run(["org", "member", "edit", "alice", "--role", "member"]).await.assert_failure();
+    assert_says(&last, &["is the last admin of acme"]);
+}
+
+#[tokio::test]
+async fn a_grant_on_one_project_shows_that_project() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = started(&app, "granted").await;
+    cli.run(["stack", "init", "acme/other"]).await.assert_success();
+    let bob = cli.clone().token(app.member_with_role(Role::None, "bob", "ci").await);
+    let grant = json!({ "to": "user:bob", "on": "granted/d*", "role": "plan" });
+    app.post("/api/orgs/acme/grants", &grant).send().await.expect(200);
+    let stacks = bob.run(["stack", "ls", "--all", "--json"]).await.assert_success().json();
+    let names: Vec<&str> =
+        stacks.as_array().unwrap().iter().map(|stack| stack["name"].as_str().unwrap()).collect();
+    assert!(names.len() == 1 && names[0].ends_with("dev"), "{stacks}");
+    bob.run(["preview", "--stack", "acme/dev"]).await.assert_success();
+    let refused = bob.run(["up", "--yes", "--skip-preview", "--stack", "acme/dev"]).await.assert_failure();
+    assert_says(&refused, &["statewright org grant add acme user:bob granted/dev apply"]);
+    bob.run(["stack", "export", "--stack", "acme/other"]).await.assert_failure();
+}

@@ -34,7 +34,7 @@ impl Server {
     }
 
     /// The same with more arguments and variables.
-    async fn start_with(
+    pub(crate) async fn start_with(
         folder: &Path,
         listen: &str,
         arguments: &[&str],

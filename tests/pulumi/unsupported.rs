@@ -20,7 +20,6 @@ async fn commands_for_missing_things_report_that_and_fail() {
         (&["deployment", "ls"], "Pulumi Deployments is not supported by this backend"),
         (&["stack", "webhook", "ls"], "sending webhooks is not supported by this backend"),
         (&["stack", "drift", "status"], "drift detection is not supported by this backend"),
-        (&["org", "role", "list"], "managing roles is not supported by this backend"),
         (&["org", "webhook", "list"], "sending webhooks is not supported by this backend"),
         (&["org", "search", "-q", "type:x"], "searching resources is not supported by this backend"),
     ] {
@@ -31,6 +30,7 @@ async fn commands_for_missing_things_report_that_and_fail() {
         (&["policy", "ls"][..], &["VERSIONS"][..]),
         (&["policy", "group", "ls"], &["ENABLED POLICY PACKS"]),
         (&["org", "member", "list"], &["alice", "admin", "1 member(s)"]),
+        (&["org", "role", "list"], &["outputs", "apply", "member"]),
     ] {
         let told = cli.run(command).await.assert_success();
         assert_says(&told, words);

@@ -3,7 +3,6 @@
 //!
 //! Method: as in [`super::states`].
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use statewright_shared::adapters::{Fault, Faults};
@@ -11,7 +10,7 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::names::{
     EnvironmentAddress, EnvironmentTagName, Login, OrgName, StackAddress, TokenName,
 };
-use statewright_shared::domain::role::Role;
+use statewright_shared::domain::role::Right;
 use statewright_shared::layout::{EnvironmentHead, StackConfig, StackEntry, StackHead, Token, User};
 use statewright_shared::ports::Timestamp;
 use statewright_shared::services::Error;
@@ -63,9 +62,9 @@ impl Scene {
         let org = OrgName::parse("acme").unwrap();
         let (login, created) = (Login::parse("alice").unwrap(), Timestamp(0));
         let name = TokenName::parse("laptop").unwrap();
-        let user = User { login: login.clone(), created, orgs: vec![org], roles: BTreeMap::new() };
-        let token = Token { name, login, created, expires: None, may: None };
-        let caller = Caller::new(user, token).asking_for(Role::Member);
+        let user = User { orgs: vec![org], ..User::new(login.clone(), created) };
+        let token = Token::personal(login, name, created);
+        let caller = Caller::new(user, token).asking_for(Right::Member);
         let environment = |name: &str| EnvironmentAddress::parse("acme", "web", name).unwrap();
         let stack = StackAddress::parse("acme", "web", "dev").unwrap();
         Self {

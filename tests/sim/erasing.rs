@@ -127,7 +127,10 @@ async fn goes_wholly(goes: Goes) {
                     scene.world.clock.advance(400 * DAY);
                     sweep_all(&scene.world.process("last")).await;
                     let left = scene.world.items();
-                    let due = left.iter().find(|item| item.key.partition.starts_with("DUE#"));
+                    // The copy of a day's root outlives the root by weeks.
+                    let is_of_stack = |item: &&Item| !item.key.sort.contains("#blob-audit/");
+                    let mut due = left.iter().filter(|item| item.key.partition.starts_with("DUE#"));
+                    let due = due.find(is_of_stack);
                     assert!(due.is_none(), "{goes:?}, call {nth}: {fault:?} leaves {due:?} due");
                 }
             }
@@ -137,12 +140,12 @@ async fn goes_wholly(goes: Goes) {
 
 #[tokio::test]
 async fn logs_and_old_versions_go_wholly_wherever_a_sweep_dies() {
-    goes_wholly(Goes::Old).await;
+    Box::pin(goes_wholly(Goes::Old)).await;
 }
 
 #[tokio::test]
 async fn a_deleted_stack_is_erased_wholly_wherever_a_sweep_dies() {
-    goes_wholly(Goes::Stack).await;
+    Box::pin(goes_wholly(Goes::Stack)).await;
     let (scene, stack) = scene().await;
     Goes::Stack.prepare(&scene).await;
     sweep_all(&scene.world.process("first")).await;
@@ -153,7 +156,7 @@ async fn a_deleted_stack_is_erased_wholly_wherever_a_sweep_dies() {
 
 #[tokio::test]
 async fn blobs_go_wholly_wherever_a_sweep_dies() {
-    goes_wholly(Goes::Blobs).await;
+    Box::pin(goes_wholly(Goes::Blobs)).await;
     let (scene, _) = scene().await;
     Goes::Blobs.prepare(&scene).await;
     sweep_all(&scene.world.process("first")).await;

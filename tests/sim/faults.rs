@@ -161,7 +161,7 @@ async fn break_at(case: &Case, is_warm: bool, nth: u64, fault: Fault, length: u6
 
 async fn break_everywhere(case: Case) {
     for is_warm in [true, false] {
-        let calls = calls(&case, is_warm).await;
+        let calls = Box::pin(calls(&case, is_warm)).await;
         assert!(calls > 0, "a use case without a call has nothing that can fail");
         for nth in 1..=calls {
             for fault in [Fault::Before, Fault::Lost, Fault::After] {

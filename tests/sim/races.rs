@@ -12,10 +12,12 @@ use std::time::Duration;
 use futures::future::join_all;
 use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
+use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::update::{LEASE, NotNow};
 use statewright_shared::services::caller::Caller;
-use statewright_shared::services::error::{StackError, UpdateError};
-use statewright_shared::services::identity::{bootstrap, tokens};
+use statewright_shared::services::error::{IdentityError, StackError, UpdateError};
+use statewright_shared::services::identity::{bootstrap, members, orgs, tokens, users};
 use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
 use statewright_shared::services::{Error, stacks, updates};
@@ -182,7 +184,7 @@ async fn make_at_once(ring: Ring) {
     assert_eq!(by_token.user.login, caller.user.login);
 
     // A token of one name.
-    let name = statewright_shared::domain::names::TokenName::parse("ci").unwrap();
+    let name = TokenName::parse("ci").unwrap();
     let tokens = futures::join!(
         tokens::create_token(one, login, &name, None),
         tokens::create_token(other, login, &name, None)
@@ -338,6 +340,30 @@ async fn rename_and_remove_at_once(ring: Ring) {
     scene.finish().await;
 }
 
+/// Two admins take the role of each other.
+async fn remove_admins_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], .. } = &ring;
+    let (login, org) = (&scene.caller.user.login, scene.caller.user.orgs.first().unwrap());
+    bootstrap::bootstrap(one, login, org).await.unwrap().unwrap();
+    let (ann, name) = (Login::parse("ann").unwrap(), TokenName::parse("laptop").unwrap());
+    users::create(one, &ann, std::slice::from_ref(org), Role::Admin).await.unwrap();
+    let mut callers = Vec::new();
+    for admin in [login, &ann] {
+        let token = tokens::create_token(one, admin, &name, None).await.unwrap();
+        callers.push(tokens::authenticate(one, &token).await.unwrap());
+    }
+    let (removed, demoted) = futures::join!(
+        members::remove(one, &callers[0], org, &ann),
+        members::set_role(other, &callers[1], org, login, Role::View)
+    );
+    assert!(removed.is_ok() != demoted.is_ok(), "{removed:?} {demoted:?}");
+    for refused in [removed, demoted].into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, Error::Identity(IdentityError::LastAdmin { .. })), "{refused:?}");
+    }
+    let left = orgs::members(one, org).await.unwrap();
+    assert_eq!(left.iter().filter(|(_, role)| *role == Role::Admin).count(), 1, "{left:?}");
+}
+
 macro_rules! races {
     ($($name:ident, $name_on_disk:ident, $name_on_aws:ident: $race:expr;)*) => {$(
         #[tokio::test]
@@ -383,6 +409,8 @@ races! {
         tags_on_aws_move_along: rename_and_tag_at_once;
     a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed,
         a_stack_on_aws_is_renamed_or_removed: rename_and_remove_at_once;
+    one_admin_is_left, one_admin_on_disk_is_left,
+        one_admin_on_aws_is_left: remove_admins_at_once;
     a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated,
         a_stack_on_aws_is_removed_or_updated: remove_and_begin_at_once;
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use statewright_shared::context::Context;
 use statewright_shared::domain::claims::Claims;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress, TokenName};
-use statewright_shared::domain::role::Role;
+use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::update::{LEASE, Outcome, Status, Update, UpdateKind};
 use statewright_shared::layout::{Record as _, StackEntry, StackHead, Token, TokenEntry, UpdateDetail, User};
@@ -122,15 +122,9 @@ impl Scene {
     pub(crate) fn new(world: World) -> Self {
         let (login, org) = (Login::parse("alice").unwrap(), OrgName::parse("acme").unwrap());
         let created = world.now();
-        let token = Token {
-            name: TokenName::parse("laptop").unwrap(),
-            login: login.clone(),
-            created,
-            expires: None,
-            may: None,
-        };
-        let user = User { login, created, orgs: vec![org], roles: BTreeMap::new() };
-        let caller = Caller::new(user, token).asking_for(Role::Member);
+        let token = Token::personal(login.clone(), TokenName::parse("laptop").unwrap(), created);
+        let user = User { orgs: vec![org], ..User::new(login, created) };
+        let caller = Caller::new(user, token).asking_for(Right::Member);
         let address = StackAddress::parse("acme", "web", "dev").unwrap();
         let away = StackAddress::parse("acme", "shop", "away").unwrap();
         Self { world, caller, address, away, told: Mutex::default() }
@@ -147,7 +141,13 @@ impl Scene {
     /// Adds the caller to the store, which a renewal reads.
     pub(crate) async fn put_caller(&self) {
         let Caller { user, token, .. } = &self.caller;
-        let entry = TokenEntry { hash: "00".repeat(32), certificate: None, token: token.clone() };
+        let entry = TokenEntry {
+            hash: "00".repeat(32),
+            certificate: None,
+            token: token.clone(),
+            revoked: None,
+            former: None,
+        };
         let (user_key, token_key) = (User::key(&user.login), TokenEntry::key(&user.login, &token.name));
         self.world.put(&user_key, user.encode()).await;
         self.world.put(&token_key, entry.encode()).await;

@@ -3,7 +3,6 @@
 //!
 //! Method: as in [`super::faults`], with the requests of a run (a lock, a write, an unlock) and those of people.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
-use statewright_shared::domain::role::Role;
+use statewright_shared::domain::role::Right;
 use statewright_shared::domain::tfstate::{Ends, LabelKey, LabelPolicy, LabelValue, LockInfo};
 use statewright_shared::layout::{
     DeletedState, FormerStateName, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StateVersion,
@@ -84,9 +83,9 @@ impl Scene {
         let org = OrgName::parse("acme").unwrap();
         let (login, created) = (Login::parse("alice").unwrap(), Timestamp(0));
         let name = TokenName::parse("laptop").unwrap();
-        let user = User { login: login.clone(), created, orgs: vec![org], roles: BTreeMap::new() };
-        let token = Token { name, login, created, expires: None, may: None };
-        let caller = Caller::new(user, token).asking_for(Role::Member);
+        let user = User { orgs: vec![org], ..User::new(login.clone(), created) };
+        let token = Token::personal(login, name, created);
+        let caller = Caller::new(user, token).asking_for(Right::Member);
         let id = StateId::parse("019b7c3a-0000-7000-8000-000000000001").unwrap();
         let address = StateAddress::parse("acme", "net", None).unwrap();
         let other = StateId::parse("019b7c3a-0000-7000-8000-000000000002").unwrap();
@@ -120,7 +119,7 @@ impl Scene {
     }
 
     async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
-        let (caller, place) = (&self.caller, &StateRef::Id(self.id));
+        let (caller, state) = (&self.caller, &StateRef::Id(self.id));
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {
             Step::Create => {
@@ -128,30 +127,30 @@ impl Scene {
                 let made = states::create(ctx, caller, &self.address, &beginning).await?;
                 assert_eq!(made.id, self.id);
             }
-            Step::Lock => drop(states::locks::lock(ctx, caller, place, &info, &StateLimits::SERVER).await?),
+            Step::Lock => drop(states::locks::lock(ctx, caller, state, &info, &StateLimits::SERVER).await?),
             Step::Write(serial) => {
-                drop(states::writes::write(ctx, caller, place, Some("run"), text(serial), || Ok(())).await?);
+                drop(states::writes::write(ctx, caller, state, Some("run"), text(serial), || Ok(())).await?);
             }
             Step::WriteUnlocked(serial) => {
-                drop(states::writes::write(ctx, caller, place, None, text(serial), || Ok(())).await?);
+                drop(states::writes::write(ctx, caller, state, None, text(serial), || Ok(())).await?);
             }
             Step::Reject => {
-                match states::writes::write(ctx, caller, place, Some("other"), text(99), || Ok(())).await {
+                match states::writes::write(ctx, caller, state, Some("other"), text(99), || Ok(())).await {
                     Err(Error::State(StateError::WriteRefused { .. })) => {}
                     Err(error) => return Err(error),
                     Ok(written) => panic!("it was accepted: {written:?}"),
                 }
             }
-            Step::Unlock => drop(states::locks::unlock(ctx, caller, place, Some("run")).await?),
-            Step::Break => drop(states::locks::unlock(ctx, caller, place, None).await?),
+            Step::Unlock => drop(states::locks::unlock(ctx, caller, state, Some("run")).await?),
+            Step::Break => drop(states::locks::unlock(ctx, caller, state, None).await?),
             Step::Rename => {
                 let address = StateAddress::parse("acme", "net", Some("prod")).ok();
-                drop(states::edit(ctx, caller, place, &Edit { address, ..Edit::default() }).await?);
+                drop(states::edit(ctx, caller, state, &Edit { address, ..Edit::default() }).await?);
             }
-            Step::Remove => drop(states::delete(ctx, caller, place, true).await?),
+            Step::Remove => drop(states::delete(ctx, caller, state, true).await?),
             Step::BringBack => drop(states::undelete(ctx, caller, self.id).await?),
             Step::Restore => {
-                drop(states::writes::restore(ctx, caller, place, &StateVersionRef::Version(1)).await?);
+                drop(states::writes::restore(ctx, caller, state, &StateVersionRef::Version(1)).await?);
             }
             Step::CreateOther => {
                 let address = StateAddress::parse("acme", "other", None).unwrap();
@@ -179,11 +178,11 @@ impl Scene {
             }
             Step::Label => {
                 let labels = [(label("env"), Some(LabelValue::Bool(true)))].into();
-                drop(states::edit(ctx, caller, place, &Edit { labels, ..Edit::default() }).await?);
+                drop(states::edit(ctx, caller, state, &Edit { labels, ..Edit::default() }).await?);
             }
             Step::Infer => {
                 let edit = states::schemas::Edit { infer: Some(true), ..states::schemas::Edit::default() };
-                drop(states::schemas::edit(ctx, caller, place, &edit).await?);
+                drop(states::schemas::edit(ctx, caller, state, &edit).await?);
             }
             Step::SetPolicy => {
                 let policy = LabelPolicy { max_keys: 3, ..LabelPolicy::default() };
@@ -325,7 +324,7 @@ async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u6
             assert!(is_answer_to_repeat(step, &error), "the repeat gave {error:?}");
         }
         scene.check().await;
-        scene.check_done(prior, step).await;
+        Box::pin(scene.check_done(prior, step)).await;
     }
 }
 
@@ -397,7 +396,7 @@ async fn a_late_commit_of_a_state_counts_once() {
                 let done = scene.act(&process, step).await;
                 done.unwrap_or_else(|error| panic!("{step:?}, commit {nth}, {calls_later} later: {error:?}"));
                 scene.check().await;
-                scene.check_done(prior, step).await;
+                Box::pin(scene.check_done(prior, step)).await;
                 if !delay.was_met() {
                     assert!(nth > 1, "a use case without a commit has nothing to delay");
                     break 'commits;
@@ -416,22 +415,22 @@ async fn i1_one_writer_racing_runs_of_a_state_take_turns() {
         let dice = Arc::new(super::world::Dice::new(seed));
         let run = async |name: &str| {
             let ctx = scene.world.jittery(name, None, &dice);
-            let (caller, place) = (&scene.caller, &StateRef::Id(scene.id));
+            let (caller, state) = (&scene.caller, &StateRef::Id(scene.id));
             let info = LockInfo { id: name.to_owned(), ..LockInfo::default() };
             loop {
-                match states::locks::lock(&ctx, caller, place, &info, &StateLimits::SERVER).await {
+                match states::locks::lock(&ctx, caller, state, &info, &StateLimits::SERVER).await {
                     Ok(_) => break,
                     Err(Error::State(StateError::Locked(_))) => dice.pause(8).await,
                     Err(error) => panic!("{error:?}"),
                 }
             }
-            let before = states::locate(&ctx, caller, place).await.unwrap().head.value.version;
+            let before = states::locate(&ctx, caller, state).await.unwrap().head.value.version;
             let serial = before + 1;
-            let written = states::writes::write(&ctx, caller, place, Some(name), text(serial), || Ok(()))
+            let written = states::writes::write(&ctx, caller, state, Some(name), text(serial), || Ok(()))
                 .await
                 .unwrap();
             assert_eq!(written.version, serial, "only the holder of the lock wrote");
-            states::locks::unlock(&ctx, caller, place, Some(name)).await.unwrap();
+            states::locks::unlock(&ctx, caller, state, Some(name)).await.unwrap();
         };
         futures::join!(run("one"), run("two"), run("three"));
         scene.check().await;
@@ -488,7 +487,7 @@ async fn erasing_a_state_deletes_its_edges() {
             Err(error) => assert!(matches!(error, Error::State(StateError::NotFound(_))), "{error:?}"),
         }
         let ctx = scene.world.process("sweeper");
-        scene.world.clock.advance(ctx.settings.retention.removed_stacks + Duration::from_secs(60));
+        scene.world.clock.advance(ctx.settings.retention.deleted + Duration::from_secs(60));
         while sweep::sweep(&ctx).await.unwrap().more {}
         assert_eq!(scene.head().await, None, "it is erased");
         assert_eq!(scene.edges().await, []);

@@ -16,14 +16,17 @@ use statewright_gateway::Between;
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{
-    ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock, SystemClock, SystemIds,
+    Https, ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock, SystemClock,
+    SystemIds,
 };
 use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::role::Role;
-use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp};
+use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp, Web};
 use statewright_shared::services::identity::{bootstrap, orgs, tokens, users};
 use statewright_shared::services::updates;
 use statewright_shared::settings::Settings;
@@ -221,6 +224,19 @@ impl TestApp {
         Self::on(Backend::Embedded).await
     }
 
+    /// [`TestApp::embedded`] with answers of other servers.
+    pub async fn embedded_asking(web: Arc<dyn Web>) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let opened = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await;
+        let data = opened.expect("a fresh folder opens");
+        let (ledger, blobs) = (Arc::new(data.ledger.clone()), Arc::new(data.blobs.clone()));
+        let (keys, ids) = (Arc::new(data.keys.clone()), Arc::new(SystemIds));
+        let clock = Arc::new(SystemClock);
+        let mut context = Context::new(ledger, blobs, keys, clock, ids, "server".to_owned());
+        context.web = Some(web);
+        Self::start(vec![context], None, Data::Folder(folder)).await
+    }
+
     /// [`TestApp::on_manual_clock`] and the embedded store.
     pub async fn embedded_on_manual_clock() -> Self {
         Self::on_manual_clock(Backend::Embedded).await
@@ -236,6 +252,27 @@ impl TestApp {
             ids,
         )
         .await
+    }
+
+    /// As [`TestApp::memory`], with answers of other servers.
+    pub async fn memory_asking(web: Arc<dyn Web>) -> Self {
+        Self::memory_that_asks(web, None).await
+    }
+
+    /// The same for a server that knows its own address.
+    pub async fn memory_of_address(web: Arc<dyn Web>, address: &str) -> Self {
+        Self::memory_that_asks(web, Some(ServerUrl::parse(address).expect("valid"))).await
+    }
+
+    async fn memory_that_asks(web: Arc<dyn Web>, address: Option<ServerUrl>) -> Self {
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+        let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+        let clock = ManualClock::new(START);
+        let port: Arc<dyn Clock> = Arc::new(clock.clone());
+        let (ledger, blobs) = (Arc::new(MemoryLedger::new()), Arc::new(MemoryBlobs::new()));
+        let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
+        (context.web, context.address) = (Some(web), address);
+        Self::start(vec![context], Some(clock), Data::Elsewhere).await
     }
 
     /// A server on these ports, with a clock that the test controls.
@@ -281,7 +318,13 @@ impl TestApp {
     }
 
     async fn start(contexts: Vec<Context>, clock: Option<ManualClock>, data: Data) -> Self {
-        let contexts: Vec<_> = contexts.into_iter().map(Arc::new).collect();
+        // Providers of tests are on this machine.
+        let here = Allowed::parse("127.0.0.1").expect("valid");
+        let with_web = |mut context: Context| {
+            context.web.get_or_insert_with(|| Arc::new(Https::new(here.clone())));
+            Arc::new(context)
+        };
+        let contexts: Vec<_> = contexts.into_iter().map(with_web).collect();
         let context = Arc::clone(contexts.first().expect("there is a process"));
         updates::tokens::prepare(&context).await.expect("a fresh store takes a signing key");
         let (login, org) = (Login::parse(USER).expect("valid"), OrgName::parse(ORG).expect("valid"));

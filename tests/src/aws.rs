@@ -419,6 +419,11 @@ impl Gateway {
         lock(&self.shared.meter).by_operation()
     }
 
+    /// The part of the calls that stores audit records.
+    pub fn usage_of_audit(&self) -> Usage {
+        lock(&self.shared.meter).audit()
+    }
+
     /// The stored bytes that the requests so far have left.
     pub fn stored(&self) -> Stored {
         lock(&self.shared.meter).stored()

@@ -19,6 +19,7 @@ use statewright_shared::context::Context;
 use statewright_shared::domain::environment::sealed::{self, Replacement, Secret};
 use statewright_shared::domain::ids::EnvironmentId;
 use statewright_shared::domain::names::{EnvironmentAddress, EnvironmentTagName, Login, OrgName, TokenName};
+use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::update::Requester;
 use statewright_shared::layout::{
     self, EnvironmentHead, EnvironmentRevision, EnvironmentTag, Retracted, RevisionTag, delete, put_with,
@@ -160,7 +161,7 @@ async fn keep(ctx: &Context, name: &str, fixture: Fixture) -> Done {
         }
         let retracted =
             retracted.map(|(replacement, reason)| Retracted { replacement, at: now, by: by.clone(), reason });
-        let by = Requester { login: by.clone(), token: TokenName::parse("scripts")? };
+        let by = Requester { login: by.clone(), token: TokenName::parse("scripts")?, of: Principal::User };
         let record = EnvironmentRevision { created: now, by, retracted };
         let text = resealed(ctx, id, &text).await?;
         let key = EnvironmentRevision::key(id, revision);

@@ -182,6 +182,8 @@ impl Behind {
                 .chain(setting.environment.clone())
                 // Long enough for a busy machine.
                 .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
+                // Providers of tests are on this machine.
+                .chain([("STATEWRIGHT_ISSUER_NETWORKS", "127.0.0.1".to_owned())])
                 .map(|(name, value)| (name.to_owned(), value))
                 .chain(setting.deployed.get(name).cloned().unwrap_or_default())
                 .collect();
@@ -229,19 +231,20 @@ impl Behind {
 fn of_settings(settings: &Settings) -> Vec<(&'static str, String)> {
     // The limits of states are those of the gateway.
     let Settings { delta_cutoff_bytes, retention, states: _ } = settings;
-    let Retention { versions, logs, events, removed_stacks, state_versions, rejected_states } = retention;
+    let Retention { versions, logs, events, deleted, state_versions, rejected_states, audit } = retention;
     let minutes = |duration: &Duration| format!("{}m", duration.as_secs() / 60);
     vec![
         ("STATEWRIGHT_OFFER_DELTA_CHECKPOINTS", delta_cutoff_bytes.map_or(String::new(), |n| n.to_string())),
         ("STATEWRIGHT_KEEP_VERSIONS", versions.map_or(String::new(), |number| number.to_string())),
         ("STATEWRIGHT_KEEP_LOGS", minutes(logs)),
         ("STATEWRIGHT_KEEP_EVENTS", minutes(events)),
-        ("STATEWRIGHT_KEEP_REMOVED_STACKS", minutes(removed_stacks)),
+        ("STATEWRIGHT_KEEP_REMOVED_STACKS", minutes(deleted)),
         (
             "STATEWRIGHT_KEEP_STATE_VERSIONS",
             state_versions.map_or(String::new(), |number| number.to_string()),
         ),
         ("STATEWRIGHT_KEEP_REJECTED_STATES", minutes(rejected_states)),
+        ("STATEWRIGHT_KEEP_AUDIT", minutes(audit)),
     ]
 }
 

@@ -5,26 +5,32 @@
 //! commands. [`document`] checks answers against the OpenAPI document. [`oracle`] compares our journal replayer
 //! with the real one, and [`esc_oracle`] our evaluator of environments. [`esc_scripts`] runs the scripts of the
 //! `esc` CLI, and [`fuzz`] mutates what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs
-//! our functions on it, and [`meter`] computes what calls of AWS would cost.
+//! our functions on it, and [`meter`] computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs
+//! of a CI have them. [`browser`] is a real browser, and a real provider to sign in with; [`fake_provider`] is one
+//! whose answers are wrong, for a [`visitor`] without a screen.
 
 #![expect(missing_docs, reason = "unpublished: a doc comment is for what the name does not say")]
 
 pub mod app;
 pub mod aws;
+pub mod browser;
 pub mod cli;
 pub mod commands;
 pub mod document;
 pub mod esc_definitions;
 pub mod esc_oracle;
 pub mod esc_scripts;
+pub mod fake_provider;
 pub mod filters;
 pub mod functions;
 pub mod fuzz;
+pub mod issuer;
 pub mod meter;
 pub mod oracle;
 pub mod policies;
-mod running;
+pub mod running;
 pub mod terraform;
 pub mod tools;
+pub mod visitor;
 
 pub use statewright_tools::stopwatch;

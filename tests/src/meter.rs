@@ -104,6 +104,7 @@ const BYTES_BESIDE_AN_ITEM: u64 = 100;
 pub(crate) struct Meter {
     usage: Usage,
     by_operation: HashMap<String, Usage>,
+    audit: Usage,
     sizes: HashMap<String, u64>,
     objects: HashMap<String, u64>,
 }
@@ -112,6 +113,11 @@ impl Meter {
     /// The calls so far.
     pub(crate) fn usage(&self) -> Usage {
         self.usage
+    }
+
+    /// The part of the writes that store audit records.
+    pub(crate) fn audit(&self) -> Usage {
+        self.audit
     }
 
     /// The same by operation, and by kind of partition (`UPDATE`, `DUE`).
@@ -138,7 +144,7 @@ impl Meter {
             _ => {}
         }
         let json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap_or_default();
-        let mut usage = Usage::default();
+        let (mut usage, mut audit) = (Usage::default(), Usage::default());
         let mut kind = String::new();
         match operation {
             "PUT" | "POST" => usage.s3_puts = 1,
@@ -166,6 +172,9 @@ impl Meter {
                 kind = kind_of(if operation == "PutItem" { &asked["Item"] } else { &asked["Key"] });
                 usage.dynamodb_requests = 1;
                 usage.write_units = self.write(operation, &asked, is_done);
+                if kind == "AUDIT" {
+                    audit.write_units = usage.write_units;
+                }
             }
             "TransactWriteItems" => {
                 usage.dynamodb_requests = 1;
@@ -173,7 +182,11 @@ impl Meter {
                 for write in asked["TransactItems"].as_array().into_iter().flatten() {
                     for (kind, part) in write.as_object().into_iter().flatten() {
                         // A check costs as much as a write.
-                        usage.write_units += 2 * self.write(kind, part, is_done);
+                        let units = 2 * self.write(kind, part, is_done);
+                        usage.write_units += units;
+                        if kind_of(&part["Item"]) == "AUDIT" {
+                            audit.write_units += units;
+                        }
                     }
                 }
             }
@@ -185,6 +198,7 @@ impl Meter {
         let name = if kind.is_empty() { operation.to_owned() } else { format!("{operation} {kind}") };
         let before = self.by_operation.entry(name).or_default();
         *before = *before + usage;
+        self.audit = self.audit + audit;
     }
 
     /// The units of one write, whether it succeeds or not.
@@ -265,6 +279,18 @@ mod tests {
         let both = json!({ "TransactItems": [{ "Put": { "TableName": "t", "Item": item("other", 2000) } },
             { "ConditionCheck": check }] });
         assert_eq!(units(saw(&mut meter, "TransactWriteItems", &both, &json!({}), true)), (6, 1));
+    }
+
+    #[test]
+    fn audit_records_are_counted_apart_too() {
+        let mut meter = Meter::default();
+        let audit =
+            json!({ "TableName": "t", "Item": { "partition": { "S": "AUDIT#acme" }, "sort": { "S": "s" } } });
+        saw(&mut meter, "PutItem", &audit, &json!({}), true);
+        let other = json!({ "Put": { "TableName": "t", "Item": item("other", 2000) } });
+        let both = json!({ "TransactItems": [{ "Put": audit }, other] });
+        saw(&mut meter, "TransactWriteItems", &both, &json!({}), true);
+        assert_eq!((meter.audit().write_units, meter.usage().write_units), (3, 7));
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl Running {
         panic!("{} {outcome} without saying {text:?}\n{}", self.command, self.printed(None));
     }
 
+    /// What it has printed on stdout.
+    pub fn said(&self) -> String {
+        String::from_utf8_lossy(&self.stdout.text.borrow()).into_owned()
+    }
+
     /// Types this on its terminal: `"\x1b[A"` is an arrow up, `"\r"` is Enter.
     pub fn types(&self, keys: &str) {
         let mut terminal = self.keys.as_ref().expect("the command was started at a terminal");

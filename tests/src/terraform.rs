@@ -145,17 +145,17 @@ impl TerraformCli {
         fs::read_to_string(&file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
     }
 
-    /// Configures the backend as the page for Terraform shows it, for the state at this place: `acme/net`.
-    pub fn backend(&self, app: &TestApp, place: &str) {
-        self.backend_at(&app.url, place);
+    /// Configures the backend as the page for Terraform shows it, for the state with this address: `acme/net`.
+    pub fn backend(&self, app: &TestApp, state: &str) {
+        self.backend_at(&app.url, state);
     }
 
     /// The same at the server with this URL.
-    pub fn backend_at(&self, url: &str, place: &str) {
+    pub fn backend_at(&self, url: &str, state: &str) {
         let block = PAGE.split("```hcl\n").nth(1).and_then(|rest| rest.split("```").next());
         let block = block.expect("the page shows a backend");
         assert_eq!(block.matches(SHOWN).count(), 3, "three addresses: {block}");
-        self.write("backend.tf", &block.replace(SHOWN, &format!("{url}/tfstate/{place}")));
+        self.write("backend.tf", &block.replace(SHOWN, &format!("{url}/tfstate/{state}")));
     }
 
     /// Runs the client with these arguments to its end.

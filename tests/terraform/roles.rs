@@ -14,6 +14,8 @@ journeys! {
     a_state_that_is_not_there_is_not_made_by_a_plan
     outputs_are_read_with_a_token_that_may_see_no_more
     only_a_member_breaks_another_users_lock
+    a_machine_applies_with_a_token_of_its_organization
+    a_grant_on_one_side_is_not_one_on_the_other
 }
 
 /// Another client of the state `net`, with this token.
@@ -188,4 +190,53 @@ async fn only_a_member_breaks_another_users_lock(client: Client) {
     let id = shown(&app).await["lock"]["ID"].as_str().unwrap().to_owned();
     job.run(["force-unlock", "-force", &id]).await.assert_success();
     assert_eq!(shown(&app).await["lock"], Value::Null);
+}
+
+async fn a_machine_applies_with_a_token_of_its_organization(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.run(APPLY).await.assert_success();
+    let tokens = format!("/api/orgs/{ORG}/tokens");
+    let new = json!({ "name": "ci", "roleID": "apply" });
+    let made = app.post(&tokens, &new).send().await.expect(200);
+    let more = format!("{ONE}resource \"terraform_data\" \"b\" {{}}\n");
+    let ci = with_token(&app, client, made["tokenValue"].as_str().unwrap(), &more).await;
+    ci.run(APPLY).await.assert_success();
+    assert_eq!(versions(&app).await.len(), 2);
+    let path = format!("{tokens}/{}/rotate", made["id"].as_str().unwrap());
+    let rotated = app.post(&path, &json!({})).send().await.expect(200);
+    ci.run(["plan"]).await.assert_failure();
+    let ci = ci.env("TF_HTTP_PASSWORD", rotated["tokenValue"].as_str().unwrap());
+    ci.run(["plan"]).await.assert_success();
+}
+
+async fn a_grant_on_one_side_is_not_one_on_the_other(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.run(APPLY).await.assert_success();
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let give = async |on: &str, role: &str| {
+        let grant = json!({ "to": "user:bob", "on": on, "role": role });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    };
+    let reader = format!(
+        "data \"terraform_remote_state\" \"net\" {{\n  backend = \"http\"\n  config = {{\n    \
+         address = \"{}/tfstate/{ORG}/net/outputs\"\n    username = \"x\"\n    password = \"{bob}\"\n  }}\n}}\n\
+         output \"seen\" {{\n  value = data.terraform_remote_state.net.outputs.o\n}}\n",
+        app.url
+    );
+    give("web/*", "apply").await;
+    let web = TerraformCli::new(client, &bob);
+    web.backend(&app, &format!("{ORG}/web"));
+    web.write("main.tf", &reader);
+    web.run(["init"]).await.assert_success();
+    let refused = web.run(APPLY).await.assert_failure();
+    assert!(refused.stderr.contains("invalid auth"), "{refused}");
+    give("net/*", "outputs").await;
+    web.run(APPLY).await.assert_success();
+    assert_eq!(web.run(["output", "-raw", "seen"]).await.assert_success().stdout, "naïve 🦀");
+    // The grant gives the outputs and not the state.
+    let net = TerraformCli::new(client, &bob);
+    net.backend(&app, &format!("{ORG}/net"));
+    net.write("main.tf", ONE);
+    let refused = net.run(["init"]).await.assert_failure();
+    assert!(refused.stderr.contains("invalid auth"), "{refused}");
 }

@@ -23,11 +23,11 @@ pub(crate) async fn start(client: Client, configuration: &str) -> (TestApp, Terr
 pub(crate) async fn client_of(
     app: &TestApp,
     client: Client,
-    place: &str,
+    state: &str,
     configuration: &str,
 ) -> TerraformCli {
     let cli = TerraformCli::new(client, &app.token);
-    cli.backend(app, &format!("{ORG}/{place}"));
+    cli.backend(app, &format!("{ORG}/{state}"));
     cli.write("main.tf", configuration);
     cli.run(["init"]).await.assert_success();
     cli
@@ -50,8 +50,8 @@ pub(crate) async fn versions(app: &TestApp) -> Vec<Value> {
 }
 
 /// The current text of a state, as the protocol returns it.
-pub(crate) async fn text(app: &TestApp, place: &str) -> Answer {
-    app.get(&format!("/tfstate/{ORG}/{place}")).send().await
+pub(crate) async fn text(app: &TestApp, state: &str) -> Answer {
+    app.get(&format!("/tfstate/{ORG}/{state}")).send().await
 }
 
 /// A resource whose creation lasts until there is a file `go`.

@@ -49,17 +49,17 @@ async fn add(folder: &DataFolder, name: &str, bytes: &'static str) {
     put(folder, ItemKey::new("BLOB", name), &format!("{} {}", blob_key(name), sha256(bytes))).await;
 }
 
-struct Place {
+struct Folders {
     _kept: TempDir,
     data: PathBuf,
     backup: PathBuf,
     restored: PathBuf,
 }
 
-fn place() -> Place {
+fn folders() -> Folders {
     let kept = TempDir::new().unwrap();
     let at = |name| kept.path().join(name);
-    Place { data: at("data"), backup: at("backups/backup"), restored: at("restored"), _kept: kept }
+    Folders { data: at("data"), backup: at("backups/backup"), restored: at("restored"), _kept: kept }
 }
 
 async fn serve(path: &Path) -> Result<DataFolder, FolderError> {
@@ -76,8 +76,8 @@ async fn restored(from: &Path, to: &Path) -> Result<Restored, BackupError> {
 }
 
 /// A served folder with two blobs and a data key.
-async fn server(place: &Place) -> (DataFolder, WrappedKey) {
-    let folder = serve(&place.data).await.unwrap();
+async fn server(folders: &Folders) -> (DataFolder, WrappedKey) {
+    let folder = serve(&folders.data).await.unwrap();
     add(&folder, "one", "the first").await;
     add(&folder, "two", "the second").await;
     let (_, wrapped) = folder.keys.generate(&context()).await.unwrap();
@@ -111,18 +111,18 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[tokio::test]
 async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
-    let place = place();
-    let (server, wrapped) = server(&place).await;
-    let command = DataFolder::open_beside(&place.data, Arc::new(SystemIds)).await.unwrap();
-    let made = backed_up(&command, &place.backup, true).await.unwrap();
+    let folders = folders();
+    let (server, wrapped) = server(&folders).await;
+    let command = DataFolder::open_beside(&folders.data, Arc::new(SystemIds)).await.unwrap();
+    let made = backed_up(&command, &folders.backup, true).await.unwrap();
     assert_eq!((made.items, made.blobs, made.blobs_copied, made.bytes_copied), (3, 2, 2, 19));
     assert_eq!((made.missing, made.damaged, made.has_key), (vec![], vec![], true));
     // Later writes are not in it.
     add(&server, "three", "the third").await;
 
-    let done = restored(&place.backup, &place.restored).await.unwrap();
+    let done = restored(&folders.backup, &folders.restored).await.unwrap();
     assert_eq!((done.items, done.blobs, done.made.as_str()), (3, 2, "2026-01-01T00:00:00Z"));
-    let folder = serve(&place.restored).await.unwrap();
+    let folder = serve(&folders.restored).await.unwrap();
     assert_eq!(blob(&folder, "one").await.unwrap(), "the first");
     assert_eq!(blob(&folder, "two").await.unwrap(), "the second");
     assert_eq!((item(&folder, "three").await, blob(&folder, "three").await), (None, None));
@@ -130,19 +130,19 @@ async fn a_backup_during_writes_is_one_moment_and_restores_whole() {
     // The restored folder works like any other.
     add(&folder, "four", "the fourth").await;
     drop(folder);
-    assert!(item(&serve(&place.restored).await.unwrap(), "four").await.is_some());
+    assert!(item(&serve(&folders.restored).await.unwrap(), "four").await.is_some());
 }
 
 #[cfg(unix)]
 #[tokio::test]
 async fn backups_and_restored_folders_are_private() {
     use std::os::unix::fs::PermissionsExt;
-    let place = place();
-    let (server, _) = server(&place).await;
-    backed_up(&server, &place.backup, true).await.unwrap();
-    restored(&place.backup, &place.restored).await.unwrap();
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    backed_up(&server, &folders.backup, true).await.unwrap();
+    restored(&folders.backup, &folders.restored).await.unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    for folder in [&place.backup, &place.restored] {
+    for folder in [&folders.backup, &folders.restored] {
         assert_eq!((mode(folder), mode(&folder.join("blobs"))), (0o700, 0o700));
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
@@ -155,81 +155,81 @@ async fn backups_and_restored_folders_are_private() {
 
 #[tokio::test]
 async fn a_second_backup_copies_new_blobs_and_replaces_the_first() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    backed_up(&server, &place.backup, true).await.unwrap();
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    backed_up(&server, &folders.backup, true).await.unwrap();
     add(&server, "three", "the third").await;
-    let made = backed_up(&server, &place.backup, true).await.unwrap();
+    let made = backed_up(&server, &folders.backup, true).await.unwrap();
     assert_eq!((made.items, made.blobs, made.blobs_copied), (4, 3, 1));
-    let ledgers = contents(&place.backup).into_keys().filter(|path| {
+    let ledgers = contents(&folders.backup).into_keys().filter(|path| {
         path.ends_with("x") || { path.file_name().unwrap().to_string_lossy().starts_with("ledger-") }
     });
     assert_eq!(ledgers.count(), 1);
-    restored(&place.backup, &place.restored).await.unwrap();
-    assert_eq!(blob(&serve(&place.restored).await.unwrap(), "three").await.unwrap(), "the third");
+    restored(&folders.backup, &folders.restored).await.unwrap();
+    assert_eq!(blob(&serve(&folders.restored).await.unwrap(), "three").await.unwrap(), "the third");
 }
 
 #[tokio::test]
 async fn a_backup_without_the_key_needs_the_key_to_be_restored() {
-    let place = place();
-    let (server, wrapped) = server(&place).await;
-    let made = backed_up(&server, &place.backup, false).await.unwrap();
+    let folders = folders();
+    let (server, wrapped) = server(&folders).await;
+    let made = backed_up(&server, &folders.backup, false).await.unwrap();
     assert!(!made.has_key);
-    let key = fs::read_to_string(place.data.join("master.key")).unwrap();
+    let key = fs::read_to_string(folders.data.join("master.key")).unwrap();
     let key = key.lines().last().unwrap().to_owned();
     let holds_key = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains(&key);
-    assert!(!contents(&place.backup).values().any(holds_key));
-    let refused = restored(&place.backup, &place.restored).await;
+    assert!(!contents(&folders.backup).values().any(holds_key));
+    let refused = restored(&folders.backup, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::KeyNeeded { .. })), "{refused:?}");
-    assert!(!place.restored.exists());
-    let wrong = place.data.with_file_name("wrong.key");
+    assert!(!folders.restored.exists());
+    let wrong = folders.data.with_file_name("wrong.key");
     statewright_shared::adapters::embedded::FileKeys::create(&wrong, Arc::new(SystemIds)).unwrap();
-    let from = |key| RestoreFrom { backup: &place.backup, key: Some(key), despite_damage: false };
-    let refused = restore(from(&wrong), &place.restored, named, &|_, _| {}).await;
+    let from = |key| RestoreFrom { backup: &folders.backup, key: Some(key), despite_damage: false };
+    let refused = restore(from(&wrong), &folders.restored, named, &|_, _| {}).await;
     assert!(matches!(refused, Err(BackupError::Folder(FolderError::KeyWrong { .. }))), "{refused:?}");
-    // That was an unfinished restore; the next one continues in its place.
-    let right = place.data.join("master.key");
-    restore(from(&right), &place.restored, named, &|_, _| {}).await.unwrap();
-    serve(&place.restored).await.unwrap().keys.unwrap(&wrapped, &context()).await.unwrap();
+    // That was an unfinished restore; the next one continues in its folders.
+    let right = folders.data.join("master.key");
+    restore(from(&right), &folders.restored, named, &|_, _| {}).await.unwrap();
+    serve(&folders.restored).await.unwrap().keys.unwrap(&wrapped, &context()).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_backup_uses_only_a_new_folder_or_one_with_a_backup() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    let other = place.data.with_file_name("other");
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    let other = folders.data.with_file_name("other");
     fs::create_dir(&other).unwrap();
     fs::write(other.join("letter.txt"), "Dear").unwrap();
-    drop(serve(&place.restored).await.unwrap());
-    for folder in [&other, &place.restored] {
+    drop(serve(&folders.restored).await.unwrap());
+    for folder in [&other, &folders.restored] {
         let before = contents(folder);
         let refused = backed_up(&server, folder, true).await;
         assert!(matches!(refused, Err(BackupError::NotOurs { .. })), "{refused:?}");
         assert_eq!(contents(folder), before);
     }
     assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
-    let refused = backed_up(&server, &place.data.join("blobs/backup"), true).await;
+    let refused = backed_up(&server, &folders.data.join("blobs/backup"), true).await;
     assert!(matches!(refused, Err(BackupError::Inside { .. })), "{refused:?}");
 }
 
 #[tokio::test]
 async fn a_restore_goes_into_a_new_folder_only() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    let refused = restored(&place.backup, &place.restored).await;
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    let refused = restored(&folders.backup, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::NoBackup { .. })), "{refused:?}");
-    backed_up(&server, &place.backup, true).await.unwrap();
+    backed_up(&server, &folders.backup, true).await.unwrap();
     drop(server);
-    let before = contents(&place.data);
-    let refused = restored(&place.backup, &place.data).await;
+    let before = contents(&folders.data);
+    let refused = restored(&folders.backup, &folders.data).await;
     assert!(matches!(refused, Err(BackupError::TargetInUse { .. })), "{refused:?}");
-    assert_eq!(contents(&place.data), before);
+    assert_eq!(contents(&folders.data), before);
     // A backup is not a data folder.
-    let refused = serve(&place.backup).await;
+    let refused = serve(&folders.backup).await;
     assert!(matches!(refused, Err(FolderError::LedgerMissing { .. })), "{refused:?}");
-    restored(&place.backup, &place.restored).await.unwrap();
-    fs::create_dir(place.data.with_file_name("empty")).unwrap();
-    restored(&place.backup, &place.data.with_file_name("empty")).await.unwrap();
+    restored(&folders.backup, &folders.restored).await.unwrap();
+    fs::create_dir(folders.data.with_file_name("empty")).unwrap();
+    restored(&folders.backup, &folders.data.with_file_name("empty")).await.unwrap();
 }
 
 /// A copy of a folder without one of its files, or with only some, as a crash leaves it.
@@ -247,24 +247,24 @@ fn copy(from: &Path, to: &Path, keep: impl Fn(&Path) -> bool + Copy) {
 
 #[tokio::test]
 async fn an_interrupted_backup_keeps_the_last_one_and_is_repeatable() {
-    let place = place();
-    let (server, _) = server(&place).await;
+    let folders = folders();
+    let (server, _) = server(&folders).await;
     // The first one: nothing is finished yet.
-    backed_up(&server, &place.backup, true).await.unwrap();
-    let half = place.backup.with_file_name("half");
-    copy(&place.backup, &half, |path| !path.ends_with("backup.json"));
-    let refused = restored(&half, &place.restored).await;
+    backed_up(&server, &folders.backup, true).await.unwrap();
+    let half = folders.backup.with_file_name("half");
+    copy(&folders.backup, &half, |path| !path.ends_with("backup.json"));
+    let refused = restored(&half, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::NoBackup { .. })), "{refused:?}");
-    assert!(!place.restored.exists());
+    assert!(!folders.restored.exists());
     backed_up(&server, &half, true).await.unwrap();
-    restored(&half, &place.restored).await.unwrap();
+    restored(&half, &folders.restored).await.unwrap();
     // The second one: its files are next to those of the first.
-    let later = place.backup.with_file_name("later");
-    copy(&place.backup, &later, |_| true);
+    let later = folders.backup.with_file_name("later");
+    copy(&folders.backup, &later, |_| true);
     fs::write(later.join("ledger-half.sqlite"), "SQLite f").unwrap();
     fs::write(later.join("master-half.key"), "# The").unwrap();
     fs::write(later.join("backup.json.new"), "{").unwrap();
-    let target = place.restored.with_file_name("from-later");
+    let target = folders.restored.with_file_name("from-later");
     assert_eq!(restored(&later, &target).await.unwrap().blobs, 2);
     backed_up(&server, &later, true).await.unwrap();
     let names: Vec<String> = fs::read_dir(&later)
@@ -278,11 +278,11 @@ async fn an_interrupted_backup_keeps_the_last_one_and_is_repeatable() {
 
 #[tokio::test]
 async fn a_restore_that_was_broken_off_is_never_served_and_done_again() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    backed_up(&server, &place.backup, true).await.unwrap();
-    let whole = place.restored.with_file_name("whole");
-    restored(&place.backup, &whole).await.unwrap();
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    backed_up(&server, &folders.backup, true).await.unwrap();
+    let whole = folders.restored.with_file_name("whole");
+    restored(&folders.backup, &whole).await.unwrap();
     // What a crash leaves after each step: its mark, and then file after file.
     let steps: [&[&str]; 5] = [
         &["lock"],
@@ -292,7 +292,7 @@ async fn a_restore_that_was_broken_off_is_never_served_and_done_again() {
         &["lock", "restoring", "master.key", "ledger.sqlite", "one", "two"],
     ];
     for (number, there) in steps.into_iter().enumerate() {
-        let target = place.restored.with_file_name(format!("broken-off-{number}"));
+        let target = folders.restored.with_file_name(format!("broken-off-{number}"));
         copy(&whole, &target, |path| there.iter().any(|name| path.ends_with(name)));
         if there.contains(&"restoring") {
             fs::write(target.join("restoring"), "").unwrap();
@@ -306,7 +306,7 @@ async fn a_restore_that_was_broken_off_is_never_served_and_done_again() {
         } else {
             fs::remove_dir_all(target.join("blobs")).unwrap();
         }
-        restored(&place.backup, &target).await.unwrap();
+        restored(&folders.backup, &target).await.unwrap();
         let folder = serve(&target).await.unwrap();
         assert_eq!(blob(&folder, "one").await.unwrap(), "the first");
     }
@@ -314,30 +314,30 @@ async fn a_restore_that_was_broken_off_is_never_served_and_done_again() {
 
 #[tokio::test]
 async fn a_damaged_backup_names_the_damage_and_needs_an_option() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    fs::remove_file(place.data.join("blobs/snap/stack/one")).unwrap();
-    fs::write(place.data.join("blobs/snap/stack/two"), "not it").unwrap();
-    let made = backed_up(&server, &place.backup, true).await.unwrap();
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    fs::remove_file(folders.data.join("blobs/snap/stack/one")).unwrap();
+    fs::write(folders.data.join("blobs/snap/stack/two"), "not it").unwrap();
+    let made = backed_up(&server, &folders.backup, true).await.unwrap();
     assert_eq!((made.missing, made.damaged), (vec![blob_key("one")], vec![blob_key("two")]));
-    let refused = restored(&place.backup, &place.restored).await;
+    let refused = restored(&folders.backup, &folders.restored).await;
     let Err(BackupError::LacksBlobs { missing: 0, damaged: 1, names }) = refused else {
         panic!("{refused:?}");
     };
     assert_eq!(names, "snap/stack/two");
-    let from = RestoreFrom { backup: &place.backup, key: None, despite_damage: true };
-    let done = restore(from, &place.restored, named, &|_, _| {}).await.unwrap();
+    let from = RestoreFrom { backup: &folders.backup, key: None, despite_damage: true };
+    let done = restore(from, &folders.restored, named, &|_, _| {}).await.unwrap();
     assert_eq!((done.missing, done.damaged), (vec![blob_key("one")], vec![blob_key("two")]));
-    serve(&place.restored).await.unwrap();
+    serve(&folders.restored).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_backup_whose_files_changed_since_is_refused() {
-    let place = place();
-    let (server, _) = server(&place).await;
-    backed_up(&server, &place.backup, true).await.unwrap();
+    let folders = folders();
+    let (server, _) = server(&folders).await;
+    backed_up(&server, &folders.backup, true).await.unwrap();
     let file = |start: &str| {
-        let names = fs::read_dir(&place.backup).unwrap().flatten().map(|entry| entry.path());
+        let names = fs::read_dir(&folders.backup).unwrap().flatten().map(|entry| entry.path());
         names.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with(start)).unwrap()
     };
     let ledger = file("ledger-");
@@ -345,28 +345,28 @@ async fn a_backup_whose_files_changed_since_is_refused() {
     let mut bytes = whole.clone();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&ledger, bytes).unwrap();
-    let refused = restored(&place.backup, &place.restored).await;
+    let refused = restored(&folders.backup, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::Damaged { .. })), "{refused:?}");
     fs::write(&ledger, whole).unwrap();
     let manifest = fs::read_to_string(file("backup.json")).unwrap();
     fs::write(file("backup.json"), manifest.replace("\"format\": 1", "\"format\": 2")).unwrap();
-    let refused = restored(&place.backup, &place.restored).await;
+    let refused = restored(&folders.backup, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::Newer { found: 2, .. })), "{refused:?}");
-    assert!(!place.restored.exists());
+    assert!(!folders.restored.exists());
     fs::write(file("backup.json"), manifest.replace("ledger-", "../ledger-")).unwrap();
-    let refused = restored(&place.backup, &place.restored).await;
+    let refused = restored(&folders.backup, &folders.restored).await;
     assert!(matches!(refused, Err(BackupError::Damaged { .. })), "{refused:?}");
-    let refused = backed_up(&server, &place.backup, true).await;
+    let refused = backed_up(&server, &folders.backup, true).await;
     assert!(matches!(refused, Err(BackupError::Damaged { .. })), "{refused:?}");
     fs::write(file("backup.json"), manifest).unwrap();
-    restored(&place.backup, &place.restored).await.unwrap();
+    restored(&folders.backup, &folders.restored).await.unwrap();
 }
 
 /// Commits continue while the ledger is copied: each is in the copy wholly, or not at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_during_writes_has_every_blob_its_ledger_names() {
-    let place = place();
-    let (server, _) = server(&place).await;
+    let folders = folders();
+    let (server, _) = server(&folders).await;
     let server = Arc::new(server);
     let writing = tokio::spawn({
         let server = Arc::clone(&server);
@@ -377,10 +377,10 @@ async fn a_backup_during_writes_has_every_blob_its_ledger_names() {
         }
     });
     for number in 0..4 {
-        let to = place.backup.with_file_name(format!("backup-{number}"));
+        let to = folders.backup.with_file_name(format!("backup-{number}"));
         let made = backed_up(&server, &to, true).await.unwrap();
         assert_eq!((made.missing, made.damaged), (vec![], vec![]));
-        let target = place.restored.with_file_name(format!("restored-{number}"));
+        let target = folders.restored.with_file_name(format!("restored-{number}"));
         let done = restored(&to, &target).await.unwrap();
         assert_eq!(done.missing, []);
     }
@@ -389,16 +389,16 @@ async fn a_backup_during_writes_has_every_blob_its_ledger_names() {
 
 #[tokio::test]
 async fn a_backup_has_the_matching_key_during_a_rotation() {
-    let place = place();
-    let (server, wrapped) = server(&place).await;
+    let folders = folders();
+    let (server, wrapped) = server(&folders).await;
     server.keys.add_master().unwrap();
     let held = server.lock_keys().unwrap();
-    let refused = backed_up(&server, &place.backup, true).await;
+    let refused = backed_up(&server, &folders.backup, true).await;
     assert!(matches!(refused, Err(BackupError::Folder(FolderError::KeyLocked { .. }))), "{refused:?}");
     drop(held);
-    backed_up(&server, &place.backup, true).await.unwrap();
-    restored(&place.backup, &place.restored).await.unwrap();
-    let folder = serve(&place.restored).await.unwrap();
+    backed_up(&server, &folders.backup, true).await.unwrap();
+    restored(&folders.backup, &folders.restored).await.unwrap();
+    let folder = serve(&folders.restored).await.unwrap();
     assert_eq!(folder.keys.master_count().unwrap(), 2);
     folder.keys.unwrap(&wrapped, &context()).await.unwrap();
 }

@@ -24,7 +24,7 @@ async fn beside(path: &Path) -> Result<DataFolder, FolderError> {
 }
 
 /// A path for a data folder that does not exist yet.
-fn place() -> (TempDir, PathBuf) {
+fn new_path() -> (TempDir, PathBuf) {
     let parent = TempDir::new().unwrap();
     let path = parent.path().join("data");
     (parent, path)
@@ -93,14 +93,14 @@ async fn refusals_that_change_nothing(path: &Path) -> [FolderError; 2] {
 
 #[tokio::test]
 async fn everything_survives_a_restart() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     assert_filled(&serve(&path).await.unwrap()).await;
 }
 
 #[tokio::test]
 async fn everything_survives_a_crash_of_the_process() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let running = serve(&path).await.unwrap();
     let key = ItemKey::new("P", "late");
@@ -109,7 +109,7 @@ async fn everything_survives_a_crash_of_the_process() {
     running.ledger.commit(vec![write]).await.unwrap();
 
     // A process that ends without closing anything leaves the files as they are while it runs.
-    let (_kept_too, copy) = place();
+    let (_kept_too, copy) = new_path();
     copy_folder(&path, &copy);
     assert!(fs::metadata(copy.join("ledger.sqlite-wal")).unwrap().len() > 0);
     let recovered = serve(&copy).await.unwrap();
@@ -134,7 +134,7 @@ fn copy_folder(from: &Path, to: &Path) {
 #[tokio::test]
 async fn folder_and_key_are_for_their_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o700);
@@ -155,7 +155,7 @@ async fn an_empty_folder_becomes_private() {
         fs::create_dir(path).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     };
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     make(&path);
     fs::create_dir(path.join("lost+found")).unwrap();
     let running = serve(&path).await.unwrap();
@@ -166,7 +166,7 @@ async fn an_empty_folder_becomes_private() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o750)).unwrap();
     assert!(serve(&path).await.unwrap().is_for_others());
     assert_eq!(mode(&path), 0o750);
-    let (_kept, other) = place();
+    let (_kept, other) = new_path();
     make(&other);
     fs::write(other.join("notes"), "of somebody").unwrap();
     assert!(serve(&other).await.unwrap().is_for_others());
@@ -178,7 +178,7 @@ async fn an_empty_folder_becomes_private() {
 #[tokio::test]
 async fn every_file_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let (kept, path) = place();
+    let (kept, path) = new_path();
     fill(&path).await;
     let running = serve(&path).await.unwrap();
     let _keys = running.lock_keys().unwrap();
@@ -198,7 +198,7 @@ async fn every_file_is_for_its_owner_alone() {
 #[tokio::test]
 async fn a_folder_that_everybody_may_write_into_is_refused() {
     use std::os::unix::fs::PermissionsExt;
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     for mode in [0o777, 0o1777, 0o703] {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -218,7 +218,7 @@ async fn a_folder_that_everybody_may_write_into_is_refused() {
 #[tokio::test]
 async fn a_key_that_others_can_use_is_refused_with_a_remedy() {
     use std::os::unix::fs::PermissionsExt;
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let key = path.join("master.key");
     for mode in [0o640, 0o604, 0o660, 0o644, 0o700] {
@@ -236,7 +236,7 @@ async fn a_key_that_others_can_use_is_refused_with_a_remedy() {
 
 #[tokio::test]
 async fn a_second_server_is_refused_with_the_id_of_the_first() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     let first = serve(&path).await.unwrap();
     let refusal = serve(&path).await.unwrap_err();
     assert!(matches!(refusal, FolderError::Served { .. }));
@@ -247,7 +247,7 @@ async fn a_second_server_is_refused_with_the_id_of_the_first() {
 
 #[tokio::test]
 async fn a_command_works_while_the_server_runs() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let server = serve(&path).await.unwrap();
     let command = beside(&path).await.unwrap();
@@ -263,7 +263,7 @@ async fn a_command_works_while_the_server_runs() {
 
 #[tokio::test]
 async fn a_command_makes_no_folder() {
-    let (kept, path) = place();
+    let (kept, path) = new_path();
     let refusal = beside(&path).await.unwrap_err();
     assert!(matches!(refusal, FolderError::Absent { .. }), "{refusal}");
     fs::create_dir(&path).unwrap();
@@ -274,7 +274,7 @@ async fn a_command_makes_no_folder() {
 
 #[tokio::test]
 async fn a_missing_master_key_is_refused_and_not_recreated() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     fs::remove_file(path.join("master.key")).unwrap();
     for refusal in refusals_that_change_nothing(&path).await {
@@ -284,7 +284,7 @@ async fn a_missing_master_key_is_refused_and_not_recreated() {
 
 #[tokio::test]
 async fn a_wrong_master_key_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let key = path.join("master.key");
     let right = fs::read(&key).unwrap();
@@ -299,7 +299,7 @@ async fn a_wrong_master_key_is_refused() {
 
 #[tokio::test]
 async fn a_damaged_master_key_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     fs::write(path.join("master.key"), "").unwrap();
     for refusal in refusals_that_change_nothing(&path).await {
@@ -309,7 +309,7 @@ async fn a_damaged_master_key_is_refused() {
 
 #[tokio::test]
 async fn a_missing_ledger_next_to_blobs_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     fs::remove_file(path.join("ledger.sqlite")).unwrap();
     for refusal in refusals_that_change_nothing(&path).await {
@@ -323,7 +323,7 @@ async fn a_missing_ledger_next_to_blobs_is_refused() {
 
 #[tokio::test]
 async fn a_new_ledger_next_to_blobs_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     fs::remove_file(path.join("ledger.sqlite")).unwrap();
     drop(SqliteLedger::open_or_create(&path.join("ledger.sqlite")).unwrap());
@@ -334,7 +334,7 @@ async fn a_new_ledger_next_to_blobs_is_refused() {
 
 #[tokio::test]
 async fn a_ledger_with_items_but_no_check_value_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     {
         let ledger = SqliteLedger::open_existing(&path.join("ledger.sqlite")).unwrap();
@@ -350,10 +350,10 @@ async fn a_ledger_with_items_but_no_check_value_is_refused() {
 /// A first start that is killed at any of its steps is finished by the second.
 #[tokio::test]
 async fn an_interrupted_first_start_is_finished_by_the_next() {
-    let (_kept, complete) = place();
+    let (_kept, complete) = new_path();
     drop(serve(&complete).await.unwrap());
     for steps_done in 0..4 {
-        let (_kept, path) = place();
+        let (_kept, path) = new_path();
         fs::create_dir(&path).unwrap();
         if steps_done >= 1 {
             fs::copy(complete.join("lock"), path.join("lock")).unwrap();
@@ -371,7 +371,7 @@ async fn an_interrupted_first_start_is_finished_by_the_next() {
 
 #[tokio::test]
 async fn a_ledger_of_a_newer_format_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     // The format's number is at byte 60 of a SQLite file, big-endian (https://sqlite.org/fileformat2.html).
     let ledger = path.join("ledger.sqlite");
@@ -387,7 +387,7 @@ async fn a_ledger_of_a_newer_format_is_refused() {
 
 #[tokio::test]
 async fn a_file_of_another_program_is_refused() {
-    let (_kept, path) = place();
+    let (_kept, path) = new_path();
     fill(&path).await;
     let ledger = path.join("ledger.sqlite");
     let mut bytes = fs::read(&ledger).unwrap();

@@ -54,7 +54,7 @@ const QUERIES: [&str; 8] = [
 fn right(route: &Route) -> Shown {
     match route.auth {
         Auth::UpdateToken => Shown::UpdateToken,
-        Auth::Token | Auth::Nobody | Auth::State | Auth::Run => Shown::Token,
+        _ => Shown::Token,
     }
 }
 

@@ -21,6 +21,7 @@ mod error;
 mod esc;
 mod go;
 mod helpers;
+mod node;
 mod pulumi;
 mod python;
 mod states;
@@ -33,6 +34,7 @@ pub use cache::Ready;
 pub use error::ToolError;
 pub use esc::{esc_module, esc_oracle, esc_scripts};
 pub use helpers::{bench_tools, cloud_shapes, replay_oracle};
+pub use node::{BrowserTools, browser};
 #[cfg(feature = "extended")]
 pub use pulumi::older_pulumi_bin_dir;
 pub use pulumi::{OLDER_PULUMI_VERSION, PULUMI_VERSION, PULUMI_YAML_VERSION, automation_api, pulumi_bin_dir};
@@ -68,6 +70,8 @@ pub fn all() -> Vec<(&'static str, Build)> {
         ("aws-stand-in", || python::install(aws::AWS_STAND_IN)),
         ("aws-cli", || python::install(aws::AWS_CLI)),
         ("template-linters", || python::install(aws::TEMPLATE_LINTERS)),
+        ("node", node::install_node),
+        ("browser", node::install_browser),
         ("automation-api", || python::install(pulumi::AUTOMATION_API)),
         #[cfg(feature = "extended")]
         ("localstack", aws::install_localstack),

@@ -1,0 +1,305 @@
+//! Grants: each role on each scope, what is reached and what is not, and who may give it.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_shared::api::routes::ROUTES;
+use statewright_shared::domain::role::{Right, Role};
+use statewright_tests::app::{Answer, ORG, TestApp, USER};
+
+use crate::routes::STATE;
+use crate::states::text;
+use crate::world::Stack;
+
+async fn give(app: &TestApp, token: &str, to: &str, on: &str, role: &str) -> Answer {
+    let grant = json!({ "to": to, "on": on, "role": role });
+    app.post(&format!("/api/orgs/{ORG}/grants"), &grant).token(token).send().await
+}
+
+async fn take(app: &TestApp, token: &str, to: &str, on: &str, role: &str) -> Answer {
+    let path = format!("/api/orgs/{ORG}/grants?to={to}&on={}&role={role}", on.replace('=', "%3D"));
+    app.request(Method::DELETE, &path).token(token).send().await
+}
+
+/// A stack, a state and an environment, all named `web/dev` and, where they can be, tagged `tier=one`.
+async fn units(app: &TestApp) {
+    let stack = json!({ "stackName": "dev", "tags": { "tier": "one" } });
+    app.post(&format!("/api/stacks/{ORG}/web"), &stack).send().await.expect(200);
+    let state = json!({ "id": STATE, "project": "web", "state": "dev", "labels": { "tier": "one" } });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    app.post(&format!("/tfstate/{STATE}"), &text(1, &["a"])).send().await.expect(200);
+    let environment = json!({ "project": "web", "name": "dev" });
+    app.post(&format!("/api/esc/environments/{ORG}"), &environment).send().await.expect(204);
+}
+
+/// Reads of the three, by the operation of their rows. Those of the last kind have no tags that a grant can name.
+fn reads() -> Vec<(String, &'static str, bool)> {
+    let stack = format!("/api/stacks/{ORG}/web/dev");
+    let environment = format!("/api/esc/environments/{ORG}/web/dev");
+    vec![
+        (stack.clone(), "GetStack", true),
+        (format!("{stack}/updates"), "GetStackUpdates", true),
+        (format!("{stack}/outputs"), "GetStackOutputs", true),
+        (format!("{stack}/export"), "ExportStack", true),
+        (format!("/api/tfstates/{STATE}"), "GetState", true),
+        (format!("/api/tfstates/{STATE}/outputs"), "GetStateOutputs", true),
+        (format!("/api/tfstates/{STATE}/versions/1/text"), "GetStateText", true),
+        (environment.clone(), "ReadEnvironment_esc_environments", false),
+        (format!("{environment}/decrypt"), "DecryptEnvironment_esc_environments", false),
+    ]
+}
+
+fn needs(operation: &str) -> Right {
+    let route = ROUTES.iter().find(|route| route.operation == operation).unwrap();
+    route.needs.unwrap()
+}
+
+#[tokio::test]
+async fn each_role_counts_on_each_scope_and_nowhere_else() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let none = app.member_with_role(Role::None, "bob", "ci").await;
+    let mut checked = 0;
+    for on in
+        ["*", "web/*", "*/dev", "w*b/d*", "web/dev", "tag:tier=one", "net/*", "web/prod", "tag:tier=two"]
+    {
+        let (is_tag, is_other) =
+            (on.starts_with("tag:"), ["net/*", "web/prod", "tag:tier=two"].contains(&on));
+        for role in Role::ALL.into_iter().filter(|role| *role != Role::None) {
+            give(&app, &app.token, "user:bob", on, role.as_str()).await.expect(200);
+            for (path, operation, has_tags) in reads() {
+                let what = format!("{operation} with {role} on {on}");
+                let answer = app.get(&path).token(&none).send().await;
+                let is_reached = !is_other && (has_tags || !is_tag);
+                let expected = match is_reached {
+                    true if role.gives(needs(operation)) => 200,
+                    true => 403,
+                    // The caller may do nothing of the kind anywhere, which reveals nothing.
+                    false if !role.gives(needs(operation)) => 403,
+                    false => 404,
+                };
+                assert_eq!(answer.status.as_u16(), expected, "{what}: {}", answer.text());
+                checked += 1;
+            }
+            take(&app, &app.token, "user:bob", on, role.as_str()).await.expect(204);
+        }
+    }
+    assert!(checked > 400, "{checked}");
+    for (path, operation, _) in reads() {
+        let answer = app.get(&path).token(&none).send().await;
+        assert!([403, 404].contains(&answer.status.as_u16()), "{operation}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
+async fn what_a_grant_does_not_reach_answers_like_what_is_missing() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "net/*", "member").await.expect(200);
+    for (there, missing) in [
+        (format!("/api/stacks/{ORG}/web/dev"), format!("/api/stacks/{ORG}/web/sin")),
+        (format!("/api/esc/environments/{ORG}/web/dev"), format!("/api/esc/environments/{ORG}/web/sin")),
+        (format!("/api/orgs/{ORG}/tfstates/web/dev"), format!("/api/orgs/{ORG}/tfstates/web/sin")),
+    ] {
+        let one = app.get(&there).token(&bob).send().await.refused(404);
+        let other = app.get(&missing).token(&bob).send().await.refused(404);
+        assert_eq!(one.replace("dev", "sin"), other);
+    }
+}
+
+async fn names(app: &TestApp, token: &str) -> Vec<String> {
+    let (mut found, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = app.get(&format!("/api/user/stacks?continuationToken={next}")).token(token).send().await;
+        let page = page.expect(200);
+        let name =
+            |stack: &Value| format!("{}/{}", stack["projectName"], stack["stackName"]).replace('"', "");
+        found.extend(page["stacks"].as_array().unwrap().iter().map(name));
+        match page["continuationToken"].as_str() {
+            Some(token) => token.clone_into(&mut next),
+            None => return found,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_shows_what_grants_reach() {
+    let app = TestApp::memory().await;
+    for (project, stack) in [("web", "dev"), ("web", "prod"), ("net", "prod")] {
+        let body = json!({ "stackName": stack });
+        app.post(&format!("/api/stacks/{ORG}/{project}"), &body).send().await.expect(200);
+    }
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    app.get("/api/user/stacks").token(&bob).send().await.refused(403);
+    give(&app, &app.token, "user:bob", "web/*", "view").await.expect(200);
+    assert_eq!(names(&app, &bob).await, ["web/dev", "web/prod"]);
+    give(&app, &app.token, "everybody", "*/prod", "outputs").await.expect(200);
+    assert_eq!(names(&app, &bob).await, ["net/prod", "web/dev", "web/prod"]);
+    take(&app, &app.token, "user:bob", "web/*", "view").await.expect(204);
+    assert_eq!(names(&app, &bob).await, ["net/prod", "web/prod"]);
+    assert_eq!(names(&app, &app.token).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_grant_on_one_name_follows_a_rename_and_patterns_do_not() {
+    let app = TestApp::memory().await;
+    let stack = Stack::in_project(&app, "web").await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/dev", "view").await.expect(200);
+    stack.post("/rename", &json!({ "newName": "prod" })).send().await.expect(200);
+    assert_eq!(names(&app, &bob).await, ["web/prod"]);
+    let grants = app.get(&format!("/api/orgs/{ORG}/grants")).send().await.expect(200);
+    assert_eq!(grants["grants"], json!([{ "to": "user:bob", "on": "web/prod", "role": "view" }]));
+    take(&app, &app.token, "user:bob", "web/prod", "view").await.expect(204);
+    give(&app, &app.token, "user:bob", "web/p*", "view").await.expect(200);
+    let path = format!("/api/stacks/{ORG}/web/prod/rename");
+    app.post(&path, &json!({ "newName": "dev" })).send().await.expect(200);
+    assert_eq!(names(&app, &bob).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_member_does_not_choose_tags_that_grants_name() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let mia = app.member("mia", "laptop").await;
+    app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "tag:tier=one", "view").await.expect(200);
+    let path = format!("/api/stacks/{ORG}/web/dev/tags/tier");
+    let words = app.request(Method::DELETE, &path).token(&mia).send().await.refused(403);
+    assert!(words.contains("a tag that a grant names needs the role admin"), "{words}");
+    app.request(Method::DELETE, &path).send().await.expect(204);
+}
+
+#[tokio::test]
+async fn only_admins_give_roles_and_only_where_they_are_admins() {
+    let app = TestApp::memory().await;
+    let mia = app.member("mia", "laptop").await;
+    let lead = app.member_with_role(Role::View, "lena", "laptop").await;
+    let path = format!("/api/orgs/{ORG}/grants");
+    give(&app, &mia, "user:mia", "*", "admin").await.refused(403);
+    give(&app, &app.token, "user:lena", "web/*", "admin").await.expect(200);
+    give(&app, &app.token, "user:mia", "net/*", "view").await.expect(200);
+    give(&app, &lead, "user:mia", "web/dev", "admin").await.expect(200);
+    give(&app, &lead, "everybody", "web/d*", "plan").await.expect(200);
+    for on in ["*", "net/dev", "*/dev", "tag:tier=one"] {
+        let words = give(&app, &lead, "user:lena", on, "view").await.refused(403);
+        assert!(words.contains("giving a role here needs the role admin"), "{words}");
+    }
+    take(&app, &lead, "user:mia", "net/*", "view").await.refused(403);
+    take(&app, &lead, "user:mia", "web/dev", "admin").await.expect(204);
+    let own = app.get(&path).token(&lead).send().await.expect(200);
+    let on: BTreeSet<&str> =
+        own["grants"].as_array().unwrap().iter().map(|grant| grant["on"].as_str().unwrap()).collect();
+    assert_eq!(on, BTreeSet::from(["web/*", "web/d*"]));
+    // A token that may less gives nothing, whatever its user may.
+    let scoped = app.scoped_token(Role::Member).await;
+    give(&app, &scoped, "user:mia", "web/dev", "view").await.refused(403);
+    app.get(&format!("/api/orgs/{ORG}/access")).token(&lead).send().await.refused(403);
+}
+
+#[tokio::test]
+async fn a_grant_that_names_what_is_missing_is_refused() {
+    let app = TestApp::memory().await;
+    for (to, on, role, status, word) in [
+        ("user:bob", "*", "view", 400, "bob is not a member"),
+        ("team:ops", "*", "view", 404, "has no team named ops"),
+        ("token:ci", "*", "view", 404, "no token of its own named ci"),
+        ("everybody", "*", "none", 400, "gives nothing"),
+        ("everyone", "*", "view", 400, "is not a grantee"),
+        ("everybody", "web", "view", 400, "is not a scope"),
+        ("everybody", "*", "owner", 400, "owner"),
+    ] {
+        let words = give(&app, &app.token, to, on, role).await.refused(status);
+        assert!(words.contains(word), "{words}");
+    }
+    take(&app, &app.token, "everybody", "*", "view").await.refused(404);
+    app.request(Method::DELETE, &format!("/api/orgs/{ORG}/grants")).send().await.refused(400);
+    // A repeat changes nothing.
+    for _ in 0..2 {
+        give(&app, &app.token, "everybody", "*", "view").await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_grant_that_would_help() {
+    let app = TestApp::memory().await;
+    let stack = Stack::in_project(&app, "web").await;
+    let viewer = app.member_with_role(Role::View, "vera", "ci").await;
+    give(&app, &app.token, "user:vera", "net/*", "apply").await.expect(200);
+    let refused = stack.post("/tags", &json!({ "name": "a", "value": "b" })).token(&viewer).send().await;
+    let words = refused.refused(403);
+    let ways = [
+        format!("statewright org grant add {ORG} user:vera web/dev apply"),
+        format!("statewright org member role {ORG} vera apply"),
+    ];
+    assert!(ways.iter().all(|way| words.contains(way)) && words.contains("an admin of acme"), "{words}");
+}
+
+#[tokio::test]
+async fn an_admin_learns_why_a_member_may_do_something() {
+    let app = TestApp::memory().await;
+    let stack = Stack::in_project(&app, "web").await;
+    let bob = app.member_with_role(Role::View, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/*", "apply").await.expect(200);
+    let why = stack.get("/access?user=bob").send().await.expect(200);
+    assert_eq!(
+        (&why["login"], &why["role"], &why["roleHere"]),
+        (&json!("bob"), &json!("view"), &json!("apply"))
+    );
+    let right = |name: &str| {
+        let rights = why["rights"].as_array().unwrap();
+        rights.iter().find(|right| right["right"] == name).map(|right| right["because"].clone())
+    };
+    let grant = json!({ "to": "user:bob", "on": "web/*", "role": "apply" });
+    assert_eq!(right("apply"), Some(json!([{ "role": "apply", "grant": grant }])));
+    assert_eq!(right("view").unwrap().as_array().unwrap().len(), 2);
+    assert_eq!(right("member"), None);
+    // A member asks about no other user.
+    assert_eq!(stack.get("/access").token(&bob).send().await.expect(200), why);
+    stack.get(&format!("/access?user={USER}")).token(&bob).send().await.refused(403);
+    stack.get("/access?user=stranger").send().await.refused(404);
+}
+
+#[tokio::test]
+async fn access_is_exported_and_applied_as_one_document() {
+    let app = TestApp::memory().await;
+    app.member_with_role(Role::None, "bob", "ci").await;
+    let path = format!("/api/orgs/{ORG}/access");
+    let put = async |query: &str, body: &Value| {
+        app.request(Method::PUT, &format!("{path}{query}")).json(body).send().await
+    };
+    let empty = app.get(&path).send().await.expect(200);
+    assert_eq!(empty, json!({ "version": "0", "teams": {}, "grants": [] }));
+    let team = json!({ "displayName": "Ops", "description": "", "members": { "bob": "admin" } });
+    let grants = json!([{ "to": "team:ops", "on": "web/*", "role": "apply" }]);
+    let mut wanted = json!({ "version": "0", "teams": { "ops": team }, "grants": grants });
+    let difference = put("?dryRun=true", &wanted).await.expect(200);
+    assert_eq!(difference["teamsAdded"], json!(["ops"]));
+    assert_eq!(app.get(&path).send().await.expect(200), empty, "a dry run changes nothing");
+    assert_eq!(put("", &wanted).await.expect(200), difference);
+    let words = put("", &wanted).await.refused(409);
+    assert!(words.contains("have changed since version \"0\""), "{words}");
+    let there = app.get(&path).send().await;
+    let etag = there.headers["ETag"].to_str().unwrap().to_owned();
+    let there = there.expect(200);
+    assert_eq!(etag, format!("\"{}\"", there["version"].as_str().unwrap()));
+    wanted["version"] = there["version"].clone();
+    assert_eq!(there, wanted);
+    let nothing = put("", &wanted).await.expect(200);
+    assert_eq!((&nothing["teamsChanged"], &nothing["grantsAdded"]), (&json!([]), &json!([])));
+    // The header counts more than the document.
+    let call = app.request(Method::PUT, &path).header("If-Match", "\"1\"").json(&wanted);
+    call.send().await.refused(409);
+    wanted["grants"] = json!([{ "to": "user:stranger", "on": "*", "role": "view" }]);
+    put("", &wanted).await.refused(400);
+    wanted["grants"] = json!([{ "to": "team:gone", "on": "*", "role": "view" }]);
+    put("", &wanted).await.refused(404);
+    put("", &json!({})).await.refused(400);
+    let removed = put("", &json!({ "teams": {}, "grants": [] })).await.expect(200);
+    assert_eq!(
+        (&removed["teamsRemoved"], removed["grantsRemoved"].as_array().unwrap().len()),
+        (&json!(["ops"]), 1)
+    );
+}

@@ -1,0 +1,713 @@
+//! Signing in with a browser: providers whose answers are wrong, sessions, invitations, and the pages of a person's
+//! own tokens. `tests/pulumi/browser.rs` has the same with a real browser and a real provider.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use statewright_shared::adapters::SystemIds;
+use statewright_shared::domain::access::{Access, Team, TeamRole};
+use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
+use statewright_shared::domain::role::Role;
+use statewright_shared::domain::sign_in::SignInRule;
+use statewright_shared::layout::{OrgAccess, Record as _, SignInProvider, put};
+use statewright_shared::ports::{Expect, Ids as _};
+use statewright_shared::services::identity::{
+    invitations, orgs, passwords, providers, sign_in, tokens, users,
+};
+use statewright_tests::app::{ORG, START, TestApp, USER};
+use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::visitor::Visitor;
+
+fn login(name: &str) -> Login {
+    Login::parse(name).unwrap()
+}
+
+fn org(name: &str) -> OrgName {
+    OrgName::parse(name).unwrap()
+}
+
+fn rule(group: &str, role: Role) -> SignInRule {
+    SignInRule { group: group.to_owned(), org: org(ORG), role, team: None }
+}
+
+/// Adds the provider to the server.
+async fn add(app: &TestApp, name: &str, provider: &FakeProvider, rules: &[SignInRule]) {
+    let added = SignInProvider {
+        name: ProviderName::parse(name).unwrap(),
+        title: format!("The {name}"),
+        issuer: provider.issuer.clone(),
+        client_id: CLIENT_ID.to_owned(),
+        server: app.url.clone(),
+        scopes: vec!["profile".to_owned()],
+        login_claim: "preferred_username".to_owned(),
+        groups_claim: "groups".to_owned(),
+        days: 30,
+        rules: rules.to_vec(),
+        created: START,
+    };
+    providers::add(&app.context, added, Some(CLIENT_SECRET)).await.unwrap();
+}
+
+/// A server with a provider, whose people of the group `dev` may apply.
+async fn with_provider() -> (TestApp, FakeProvider) {
+    let app = TestApp::memory().await;
+    let provider = FakeProvider::start(START.seconds()).await;
+    add(&app, "corp", &provider, &[rule("dev", Role::Apply)]).await;
+    (app, provider)
+}
+
+async fn role(app: &TestApp, name: &str) -> Option<Role> {
+    let members = orgs::members(&app.context, &org(ORG)).await.unwrap();
+    members.into_iter().find_map(|(login, role)| (login.as_str() == name).then_some(role))
+}
+
+#[tokio::test]
+async fn a_first_sign_in_makes_the_user_whom_a_rule_lets_in() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    let page = browser.open("/signin").await;
+    assert!(page.text.contains("Sign in with The corp"), "{}", page.text);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+    assert_eq!(role(&app, "bob").await, Some(Role::Apply));
+    let page = browser.open("/user/settings/account").await;
+    for shown in ["The corp", "Linked 2026-01-01: bob", "This browser", "before 2026-01-31"] {
+        assert!(page.text.contains(shown), "{shown}: {}", page.text);
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_known_by_issuer_and_subject_alone() {
+    let (app, provider) = with_provider().await;
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    // The same person under another name is the same user.
+    let renamed = BTreeMap::from([("preferred_username", json!("robert"))]);
+    provider.behaves(Behavior { claims: renamed, ..Behavior::default() });
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+    // Another person under the same name is refused.
+    let taken = BTreeMap::from([("preferred_username", json!("bob")), ("email", json!("bob@example.com"))]);
+    provider.behaves(Behavior { claims: taken, ..Behavior::default() });
+    let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "other").await.refuses(409);
+    assert!(refused.starts_with("The user bob exists and is not linked with your account"), "{refused}");
+    // So is one of another issuer with the same subject.
+    let other = FakeProvider::start(START.seconds()).await;
+    add(&app, "other", &other, &[rule("dev", Role::Admin)]).await;
+    Visitor::new(&app.url).sign_in(&other, "other", "bob").await.refuses(409);
+    assert_eq!(role(&app, "bob").await, Some(Role::Apply));
+}
+
+#[tokio::test]
+async fn groups_decide_anew_at_each_sign_in() {
+    let (app, provider) = with_provider().await;
+    let name = ProviderName::parse("corp").unwrap();
+    let rules = [rule("dev", Role::Apply), rule("ops-*", Role::Admin)];
+    providers::set_rules(&app.context, &name, &rules).await.unwrap();
+    let groups =
+        |groups: Value| Behavior { claims: BTreeMap::from([("groups", groups)]), ..Behavior::default() };
+    for (given, expected) in [(json!(["ops-eu"]), Role::Admin), (json!(["dev", "x"]), Role::Apply)] {
+        provider.behaves(groups(given));
+        Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+        assert_eq!(role(&app, "bob").await, Some(expected));
+    }
+    // Without a group that a rule names, the membership ends, and a new person is not let in.
+    provider.behaves(groups(json!(["sales"])));
+    for subject in ["bob", "eve-1"] {
+        let refused = Visitor::new(&app.url).sign_in(&provider, "corp", subject).await.refuses(403);
+        assert!(refused.starts_with("No rule of the provider corp lets you in"), "{refused}");
+        assert_eq!(role(&app, subject).await, None);
+    }
+    // What an operator gave is not taken away.
+    orgs::create(&app.context, &org("beta"), &[login("bob")]).await.unwrap();
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let members = orgs::members(&app.context, &org("beta")).await.unwrap();
+    assert_eq!(members, [(login("bob"), Role::Member)]);
+}
+
+#[tokio::test]
+async fn the_last_admin_keeps_the_role_that_no_rule_gives() {
+    let (app, provider) = with_provider().await;
+    let name = ProviderName::parse("corp").unwrap();
+    providers::set_rules(&app.context, &name, &[rule("dev", Role::Admin)]).await.unwrap();
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    users::remove(&app.context, &login(USER)).await.unwrap();
+    providers::set_rules(&app.context, &name, &[rule("dev", Role::Plan)]).await.unwrap();
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(role(&app, "bob").await, Some(Role::Admin));
+}
+
+#[tokio::test]
+async fn groups_that_were_left_out_change_nothing() {
+    let (app, provider) = with_provider().await;
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    for left_out in [
+        ("_claim_names", json!({ "groups": "src1" })),
+        ("hasgroups", json!(true)),
+        ("groups", json!({ "dev": true })),
+    ] {
+        let claims = BTreeMap::from([left_out.clone()]);
+        provider.behaves(Behavior { claims, ..Behavior::default() });
+        let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.refuses(403);
+        assert!(refused.contains("administrator"), "{left_out:?}: {refused}");
+        assert_eq!(role(&app, "bob").await, Some(Role::Apply));
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_for_this_sign_in_is_refused() {
+    let (app, provider) = with_provider().await;
+    let now = START.seconds();
+    let claim = |name: &'static str, value: Value| Behavior {
+        claims: BTreeMap::from([(name, value)]),
+        ..Behavior::default()
+    };
+    for (what, behavior, why) in [
+        ("another nonce", claim("nonce", json!("other")), "it belongs to another sign-in"),
+        ("no nonce", claim("nonce", Value::Null), "it belongs to another sign-in"),
+        ("another issuer", claim("iss", json!("https://evil.example")), "another issuer made it"),
+        ("another audience", claim("aud", json!("other")), "it is for another application"),
+        ("two audiences", claim("aud", json!([CLIENT_ID, "other"])), "it is for another application"),
+        ("expired", claim("exp", json!(now - 61)), "it is not valid at this time"),
+        ("of the future", claim("iat", json!(now + 61)), "it is not valid at this time"),
+        ("no signature", Behavior { algorithm: "none", ..Behavior::default() }, "its signature is not valid"),
+        (
+            "signed with the secret",
+            Behavior { algorithm: "HS256", ..Behavior::default() },
+            "its signature is not valid",
+        ),
+        (
+            "another algorithm",
+            Behavior { algorithm: "RS256", ..Behavior::default() },
+            "its signature is not valid",
+        ),
+        ("an unknown key", Behavior { signs_with: 2, ..Behavior::default() }, "its signature is not valid"),
+    ] {
+        provider.behaves(behavior);
+        let mut browser = Visitor::new(&app.url);
+        let refused = browser.sign_in(&provider, "corp", "bob").await.refuses(403);
+        let expected = format!("The ID token of the provider corp is refused: {why}");
+        assert!(refused.starts_with(&expected), "{what}: {refused}");
+        assert_eq!(browser.user().await, None, "{what}");
+    }
+    // A key that the provider does not publish. Another server has not seen the published one before.
+    let (other_app, other) = with_provider().await;
+    other.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
+    Visitor::new(&other_app.url).sign_in(&other, "corp", "bob").await.refuses(403);
+    // Clocks may be a minute apart.
+    for (name, value) in [("exp", now - 59), ("iat", now + 59)] {
+        provider.behaves(claim(name, json!(value)));
+        Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_ends_in_the_browser_that_began_it() {
+    let (app, provider) = with_provider().await;
+    let (mut mallory, mut victim) = (Visitor::new(&app.url), Visitor::new(&app.url));
+    let led = mallory.open("/signin/corp").await;
+    let query = provider.sign_in(&led.leads_to, "mallory");
+    let callback = format!("/signin/corp/callback?{query}");
+    // Somebody else's answer, in a browser without and with a sign-in of its own.
+    let refused = victim.open(&callback).await.refuses(400);
+    assert!(refused.starts_with("This sign-in was not begun in this browser"), "{refused}");
+    victim.open("/signin/corp").await;
+    let refused = victim.open(&callback).await.refuses(400);
+    assert!(refused.starts_with("The answer of the provider belongs to another sign-in"), "{refused}");
+    assert_eq!(victim.user().await, None);
+    // An answer that names another issuer.
+    let mixed = mallory.open(&format!("{callback}&iss=https%3A%2F%2Fevil.example")).await.refuses(400);
+    assert!(mixed.starts_with("The answer of the provider belongs to another sign-in"), "{mixed}");
+    // The right one works once.
+    let attempt = mallory.cookies.clone();
+    mallory.open(&callback).await.leads("/user/settings/account");
+    mallory.cookies = attempt.clone();
+    let replayed = mallory.open(&callback).await.refuses(403);
+    assert!(replayed.contains("refused the sign-in (invalid_grant)"), "{replayed}");
+    // It is over after ten minutes.
+    mallory.cookies.clear();
+    let led = mallory.open("/signin/corp").await;
+    let query = provider.sign_in(&led.leads_to, "mallory");
+    app.advance(Duration::from_secs(601));
+    mallory.open(&format!("/signin/corp/callback?{query}")).await.refuses(400);
+}
+
+#[tokio::test]
+async fn an_answer_of_one_provider_is_not_taken_for_another() {
+    let (app, provider) = with_provider().await;
+    let other = FakeProvider::start(START.seconds()).await;
+    add(&app, "other", &other, &[rule("dev", Role::Admin)]).await;
+    let mut browser = Visitor::new(&app.url);
+    let led = browser.open("/signin/corp").await;
+    let query = provider.sign_in(&led.leads_to, "bob");
+    let refused = browser.open(&format!("/signin/other/callback?{query}")).await.refuses(400);
+    assert!(refused.starts_with("This sign-in was not begun in this browser"), "{refused}");
+    assert_eq!(other.take_requests(), [""; 0], "the code went nowhere");
+    assert!(led.leads_to.contains("%2Fsignin%2Fcorp%2Fcallback"), "{}", led.leads_to);
+}
+
+#[tokio::test]
+async fn a_changed_cookie_begins_nothing() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    let led = browser.open("/signin/corp").await;
+    let query = provider.sign_in(&led.leads_to, "bob");
+    let right = browser.cookies.clone();
+    let (name, value) = right.first_key_value().unwrap();
+    for wrong in ["", "AAAA", &value[..value.len() - 2], &format!("AA{}", &value[2..])] {
+        browser.cookies.insert(name.clone(), wrong.to_owned());
+        browser.open(&format!("/signin/corp/callback?{query}")).await.refuses(400);
+    }
+    browser.cookies = right;
+    browser.open(&format!("/signin/corp/callback?{query}")).await.leads("/user/settings/account");
+}
+
+#[tokio::test]
+async fn a_rotated_key_is_found_and_keys_are_read_rarely() {
+    let (app, provider) = with_provider().await;
+    let sign_in = async |subject: &str| Visitor::new(&app.url).sign_in(&provider, "corp", subject).await;
+    sign_in("bob").await.leads("/user/settings/account");
+    assert_eq!(provider.take_requests(), ["configuration", "keys", "token"]);
+    sign_in("bob").await.leads("/user/settings/account");
+    assert_eq!(provider.take_requests(), ["token"]);
+    provider.behaves(Behavior { signs_with: 2, publishes: vec![1, 2], ..Behavior::default() });
+    sign_in("bob").await.refuses(403);
+    assert_eq!(provider.take_requests(), ["token"], "the keys were read within the last minute");
+    app.advance(Duration::from_secs(61));
+    provider.shows(START.seconds() + 61);
+    sign_in("bob").await.leads("/user/settings/account");
+    assert_eq!(provider.take_requests(), ["token", "configuration", "keys"]);
+    // A withdrawn key is refused once the documents are read again.
+    provider.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
+    app.advance(Duration::from_secs(601));
+    provider.shows(START.seconds() + 662);
+    sign_in("bob").await.refuses(403);
+}
+
+#[tokio::test]
+async fn a_provider_that_is_down_stops_no_other_way() {
+    let (app, provider) = with_provider().await;
+    provider.behaves(Behavior { fails: Some(StatusCode::BAD_GATEWAY), ..Behavior::default() });
+    let mut browser = Visitor::new(&app.url);
+    let refused = browser.open("/signin/corp").await.refuses(503);
+    assert!(refused.starts_with("The provider corp does not answer"), "{refused}");
+    browser.open("/signin/corp").await.refuses(503);
+    assert_eq!(provider.take_requests(), ["configuration"], "it is not asked again at once");
+    provider.behaves(Behavior::default());
+    app.advance(Duration::from_secs(6));
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    // Down at the exchange.
+    let led = Visitor::new(&app.url).open("/signin/corp").await;
+    provider.behaves(Behavior { fails: Some(StatusCode::INTERNAL_SERVER_ERROR), ..Behavior::default() });
+    drop(led);
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.refuses(503);
+    passwords::set(&app.context, &login(USER), "correct horse battery").await.unwrap();
+    let form = [("login", USER), ("password", "correct horse battery")];
+    Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_provider_is_shown() {
+    let (app, _provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    let led = browser.open("/signin/corp").await;
+    let state = led.leads_to.split("state=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    let path = format!("/signin/corp/callback?state={state}&error=%3Cscript%3Eaccess_denied");
+    let refused = browser.open(&path).await.refuses(403);
+    assert!(refused.contains("refused the sign-in (&lt;script&gt;access_denied)"), "{refused}");
+    browser.open("/signin/none").await.refuses(404);
+    browser.open("/signin/NONE").await.refuses(400);
+}
+
+#[tokio::test]
+async fn an_account_is_linked_by_the_user_it_belongs_to() {
+    let (app, provider) = with_provider().await;
+    passwords::set(&app.context, &login(USER), "correct horse battery").await.unwrap();
+    let mut alice = Visitor::new(&app.url);
+    alice.submit("/signin", &[("login", USER), ("password", "correct horse battery")]).await;
+    // Another site cannot begin it.
+    let refused = alice.send(Method::GET, "/user/settings/link/corp", "cross-site", None).await.refuses(403);
+    assert!(refused.starts_with("The request does not come from a page of this server"), "{refused}");
+    let link = async |browser: &mut Visitor| {
+        browser.send(Method::GET, "/user/settings/link/corp", "same-origin", None).await.leads_to
+    };
+    // The session has to be the same until the end.
+    let led = link(&mut alice).await;
+    let query = provider.sign_in(&led, "alice-at-corp");
+    let signed_in = alice.cookies.clone();
+    alice.cookies.remove("statewright");
+    let path = format!("/signin/corp/callback?{query}");
+    alice
+        .open(&path)
+        .await
+        .leads(&format!("/signin?next={}", path.replace('?', "%3F").replace('=', "%3D").replace('&', "%26")));
+    alice.cookies = signed_in;
+    let led = link(&mut alice).await;
+    let query = provider.sign_in(&led, "alice-at-corp");
+    alice.open(&format!("/signin/corp/callback?{query}")).await.leads("/user/settings/account");
+    assert_eq!(alice.user().await.as_deref(), Some(USER));
+    assert_eq!(role(&app, USER).await, Some(Role::Admin), "no rule gave the role, so none takes it away");
+    // From then on, the account signs in as this user.
+    let mut other = Visitor::new(&app.url);
+    other.sign_in(&provider, "corp", "alice-at-corp").await.leads("/user/settings/account");
+    assert_eq!(other.user().await.as_deref(), Some(USER));
+    // Another user cannot link it.
+    users::create(&app.context, &login("carol"), &[org(ORG)], Role::Plan).await.unwrap();
+    let invited = invitations::invite(&app.context, &login("carol"), Duration::from_secs(60)).await.unwrap();
+    let mut carol = Visitor::new(&app.url);
+    carol.submit("/invite", &[("code", &invited.code)]).await;
+    let led = link(&mut carol).await;
+    let query = provider.sign_in(&led, "alice-at-corp");
+    let refused = carol.open(&format!("/signin/corp/callback?{query}")).await.refuses(409);
+    assert!(refused.starts_with("This account is already linked with the user alice"), "{refused}");
+    // The operator unlinks it.
+    let name = ProviderName::parse("corp").unwrap();
+    assert_eq!(sign_in::unlink(&app.context, &login(USER), &name).await.unwrap(), 1);
+    sign_in::unlink(&app.context, &login(USER), &name).await.unwrap_err();
+    let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "alice").await.refuses(409);
+    assert!(refused.starts_with("The user alice exists"), "{refused}");
+}
+
+#[tokio::test]
+async fn tokens_stop_without_a_sign_in() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let token = tokens::create_token(&app.context, &login("bob"), &TokenName::parse("ci").unwrap(), None)
+        .await
+        .unwrap();
+    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
+    let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+    app.advance(days(30) - Duration::from_secs(1));
+    app.get("/api/user").token(&token).send().await.expect(200);
+    app.advance(Duration::from_secs(1));
+    let refused = app.get("/api/user").token(&token).send().await.refused(401);
+    assert!(refused.contains("sign in at /signin"), "{refused}");
+    // A password does not stand in for the provider.
+    let form = [("login", "bob"), ("password", "correct horse battery")];
+    Visitor::new(&app.url).submit("/signin", &form).await.refuses(401);
+    // The next sign-in starts them again.
+    provider.shows(START.seconds() + 30 * 24 * 3600);
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    app.advance(Duration::from_secs(61));
+    app.get("/api/user").token(&token).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn a_session_is_new_with_each_sign_in_and_ends() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    // A session that somebody else put into the browser.
+    browser.cookies.insert("statewright".to_owned(), "bob.sws_planted".to_owned());
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let first = browser.cookies["statewright"].clone();
+    assert!(first.starts_with("bob.sws_"), "{first}");
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let second = browser.cookies.clone();
+    assert_ne!(second["statewright"], first);
+    let with = |cookie: &str| {
+        let mut browser = Visitor::new(&app.url);
+        browser.cookies.insert("statewright".to_owned(), cookie.to_owned());
+        browser
+    };
+    assert_eq!(with(&first).user().await, None, "the earlier session of the browser is over");
+    // A session is not an access token, and a token not a session.
+    let secret = second["statewright"].split('.').nth(1).unwrap().to_owned();
+    app.get("/api/user").token(&secret).send().await.refused(401);
+    assert_eq!(with(&format!("{USER}.{}", app.token)).user().await, None);
+    assert_eq!(with(&second["statewright"].replace("bob.", "alice.")).user().await, None);
+    // Another browser ends it, by its ID.
+    let mut other = Visitor::new(&app.url);
+    other.sign_in(&provider, "corp", "bob").await;
+    let page = other.open("/user/settings/account").await;
+    let id = page.text.split("name=\"id\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    other.submit("/user/settings/sessions/end", &[("id", &id)]).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await, None);
+    other.submit("/user/settings/sessions/end", &[("id", &id)]).await.refuses(404);
+    // Signing out.
+    let cookies = other.cookies.clone();
+    other.submit("/signout", &[]).await.leads("/signin");
+    assert_eq!(other.user().await, None);
+    other.cookies = cookies;
+    assert_eq!(other.user().await, None, "the copy of the cookie is worth nothing");
+    // A day later, by itself.
+    browser.sign_in(&provider, "corp", "bob").await;
+    app.advance(Duration::from_secs(24 * 3600 - 1));
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+    app.advance(Duration::from_secs(1));
+    assert_eq!(browser.user().await, None);
+}
+
+#[tokio::test]
+async fn a_removed_user_is_signed_out_within_a_minute() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await;
+    let other = app.another_process("other").await;
+    users::remove(&other.context, &login("bob")).await.unwrap();
+    app.advance(Duration::from_secs(61));
+    assert_eq!(browser.user().await, None);
+    // A later user of the name is another one, also for the account and the session.
+    users::create(&app.context, &login("bob"), &[org(ORG)], Role::Plan).await.unwrap();
+    assert_eq!(browser.user().await, None);
+    let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.refuses(409);
+    assert!(refused.starts_with("The user bob exists"), "{refused}");
+}
+
+#[tokio::test]
+async fn other_sites_cannot_send_forms() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await;
+    let form = [("name", "mine"), ("days", "30")];
+    for site in ["cross-site", "same-site", "none"] {
+        let refused =
+            browser.send(Method::POST, "/user/settings/tokens", site, Some(&form)).await.refuses(403);
+        assert!(refused.starts_with("The request does not come from a page of this server"), "{refused}");
+        browser.send(Method::POST, "/signin", site, Some(&form)).await.refuses(403);
+    }
+    assert_eq!(tokens::list_tokens(&app.context, &login("bob")).await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn an_invitation_works_once() {
+    let app = TestApp::memory().await;
+    let invite = async |valid: u64| {
+        invitations::invite(&app.context, &login(USER), Duration::from_secs(valid)).await.unwrap().code
+    };
+    let code = invite(3600).await;
+    let mut browser = Visitor::new(&app.url);
+    // Opening the link does not use it: programs do that too.
+    for _ in 0..2 {
+        let page = browser.open(&format!("/invite?code={code}")).await;
+        assert!(page.text.contains("This link signs you in as <strong>alice</strong>"), "{}", page.text);
+    }
+    browser.submit("/invite", &[("code", &code)]).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some(USER));
+    let mut other = Visitor::new(&app.url);
+    let refused = other.submit("/invite", &[("code", &code)]).await.refuses(403);
+    assert!(refused.starts_with("This invitation is not valid"), "{refused}");
+    // A second one replaces the first, and each stops.
+    let (first, second) = (invite(3600).await, invite(3600).await);
+    other.open(&format!("/invite?code={first}")).await.refuses(403);
+    app.advance(Duration::from_secs(3600));
+    other.submit("/invite", &[("code", &second)]).await.refuses(403);
+    for wrong in ["", "alice", "alice.", "nobody-1.00", "a b.00"] {
+        other.open(&format!("/invite?code={wrong}")).await.refuses(403);
+    }
+    // A later user of the name is not invited.
+    let code = invite(3600).await;
+    users::remove(&app.context, &login(USER)).await.unwrap();
+    users::create(&app.context, &login(USER), &[org(ORG)], Role::Plan).await.unwrap();
+    other.submit("/invite", &[("code", &code)]).await.refuses(403);
+}
+
+#[tokio::test]
+async fn a_person_makes_and_revokes_tokens() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await;
+    let form = [("name", "laptop"), ("description", "<b>mine</b>"), ("days", "7")];
+    let page = browser.submit("/user/settings/tokens", &form).await;
+    assert_eq!(page.status, 200, "{}", page.text);
+    assert!(
+        page.text.contains("&lt;b&gt;mine&lt;/b&gt;") && page.text.contains("expires 2026-01-08"),
+        "{}",
+        page.text
+    );
+    let token = page.text.split("class=\"secret\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    assert_eq!(app.get("/api/user").token(&token).send().await.expect(200)["githubLogin"], "bob");
+    let again = browser.open("/user/settings/tokens").await;
+    assert!(again.text.contains("laptop") && !again.text.contains(&token), "it is shown once");
+    let refused = browser.submit("/user/settings/tokens", &form).await.refuses(409);
+    assert!(refused.contains("already has a token named laptop"), "{refused}");
+    for wrong in
+        [[("name", ""), ("days", "7")], [("name", "a b"), ("days", "7")], [("name", "x"), ("days", "9999")]]
+    {
+        browser.submit("/user/settings/tokens", &wrong).await.refuses(400);
+    }
+    browser
+        .submit("/user/settings/tokens/revoke", &[("name", "laptop")])
+        .await
+        .leads("/user/settings/tokens");
+    app.get("/api/user").token(&token).send().await.refused(401);
+    // An hour after the sign-in, a session makes no more tokens.
+    app.advance(Duration::from_secs(3601));
+    let refused = browser.submit("/user/settings/tokens", &form).await.refuses(401);
+    assert!(refused.starts_with("You signed in too long ago for this"), "{refused}");
+    let page = browser.open("/user/settings/tokens").await;
+    assert!(page.text.contains("This needs a recent sign-in"), "{}", page.text);
+    let set = [("password", "correct horse battery"), ("again", "correct horse battery")];
+    browser.submit("/user/settings/password", &set).await.refuses(401);
+}
+
+#[tokio::test]
+async fn a_person_sets_a_password_and_signs_in_with_it() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await;
+    for (password, again) in [("short", "short"), ("correct horse battery", "other horse battery")] {
+        browser
+            .submit("/user/settings/password", &[("password", password), ("again", again)])
+            .await
+            .refuses(400);
+    }
+    let set = [("password", "correct horse battery"), ("again", "correct horse battery")];
+    browser.submit("/user/settings/password", &set).await.leads("/user/settings/account");
+    let mut other = Visitor::new(&app.url);
+    let form = [("login", "bob"), ("password", "correct horse battery"), ("next", "/user/settings/tokens")];
+    other.submit("/signin", &form).await.leads("/user/settings/tokens");
+    assert_eq!(other.user().await.as_deref(), Some("bob"));
+    let elsewhere = [("login", "bob"), ("password", "correct horse battery"), ("next", "//evil.example")];
+    Visitor::new(&app.url).submit("/signin", &elsewhere).await.leads("/user/settings/account");
+    // Guesses are slowed down, as for states. The right password is remembered for a minute.
+    app.advance(Duration::from_secs(61));
+    for _ in 0..5 {
+        let refused =
+            Visitor::new(&app.url).submit("/signin", &[("login", "bob"), ("password", "wrong")]).await;
+        assert_eq!(refused.refuses(401), "The user or the password is wrong: check both.");
+    }
+    let slowed = Visitor::new(&app.url).submit("/signin", &form).await;
+    assert!(slowed.refuses(429).starts_with("Too many wrong passwords"), "{}", slowed.text);
+    assert_eq!(slowed.headers["retry-after"], "1");
+}
+
+#[tokio::test]
+async fn the_command_line_gets_a_token_by_a_click() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    let nonce = "0a".repeat(32);
+    let query = format!(
+        "cliSessionPort=43210&cliSessionNonce={nonce}&cliSessionDescription=by+%3Cb%3E&cliCommand=pulumi+login"
+    );
+    let path = format!("/cli-login?{query}");
+    // Signed out, it leads to the page of sign-ins, and back.
+    let led = browser.open(&path).await;
+    assert!(led.leads_to.starts_with("/signin?next=/cli-login%3FcliSessionPort%3D43210"), "{}", led.leads_to);
+    let page = browser.open(&led.leads_to).await;
+    let link = page
+        .text
+        .split("href=\"/signin/corp")
+        .nth(1)
+        .unwrap()
+        .split('"')
+        .next()
+        .unwrap()
+        .replace("&amp;", "&");
+    let led = browser.open(&format!("/signin/corp{link}")).await;
+    let back = provider.sign_in(&led.leads_to, "bob");
+    browser.open(&format!("/signin/corp/callback?{back}")).await.leads(&path);
+    let page = browser.open(&path).await;
+    assert!(page.text.contains("by &lt;b&gt;") && page.text.contains("pulumi login"), "{}", page.text);
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.contains("form-action 'self' http://127.0.0.1:43210;"), "{policy}");
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("referrer-policy", "no-referrer"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(page.headers[name], value);
+    }
+    let form = [
+        ("cliSessionPort", "43210"),
+        ("cliSessionNonce", nonce.as_str()),
+        ("cliSessionDescription", "by <b>"),
+        ("days", "7"),
+    ];
+    browser.send(Method::POST, "/cli-login", "cross-site", Some(&form)).await.refuses(403);
+    let given = browser.submit("/cli-login", &form).await;
+    let token = given.leads_to.strip_prefix("http://127.0.0.1:43210/?accessToken=").unwrap();
+    let token = token.strip_suffix(&format!("&nonce={nonce}")).unwrap();
+    app.get("/api/user").token(token).send().await.expect(200);
+    let listed = tokens::list_tokens(&app.context, &login("bob")).await.unwrap();
+    assert_eq!(listed[0].token.description, "by <b>");
+    assert_eq!(listed[0].token.expires, Some(START.plus(Duration::from_secs(7 * 24 * 3600))));
+    // Only this machine, and only what the command line sends.
+    for (name, value) in [
+        ("cliSessionPort", "43210@evil.example"),
+        ("cliSessionPort", "80"),
+        ("cliSessionNonce", "short"),
+        ("days", "100000"),
+    ] {
+        let wrong = form.map(|(field, right)| (field, if field == name { value } else { right }));
+        browser.submit("/cli-login", &wrong).await.refuses(400);
+    }
+    app.advance(Duration::from_secs(3601));
+    assert!(browser.open(&path).await.leads_to.starts_with("/signin?next="));
+    browser.submit("/cli-login", &form).await.refuses(401);
+    assert!(browser.open("/welcome/cli").await.text.contains("The command line is logged in"));
+}
+
+#[tokio::test]
+async fn what_people_do_is_audited_without_secrets() {
+    let (app, provider) = with_provider().await;
+    app.take_audit();
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await;
+    browser.submit("/user/settings/tokens", &[("name", "laptop"), ("days", "7")]).await;
+    browser.submit("/signin", &[("login", "bob"), ("password", "wrong")]).await;
+    browser.submit("/signout", &[]).await;
+    let records = app.take_audit();
+    let told: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let text = |name: &str| record[name].as_str().unwrap_or("-");
+            (text("action"), text("result"), text("user"), text("detail"))
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("session.begin", "done", "bob", "corp"),
+            ("token.create", "done", "bob", "laptop"),
+            ("session.begin", "refused", "-", "-"),
+            ("session.end", "done", "-", "-"),
+        ]
+    );
+    let all = Value::from(records).to_string();
+    for secret in ["swt_", "sws_", "wrong", "code-1"] {
+        assert!(!all.contains(secret), "{secret}: {all}");
+    }
+}
+
+#[tokio::test]
+async fn other_clients_get_errors_as_json() {
+    let app = TestApp::memory().await;
+    let message = app.get("/user/settings/tokens").anonymous().send().await.refused(401);
+    assert_eq!(message, "Unauthorized: you are not signed in: sign in, and try again");
+    app.request(Method::POST, "/signin").anonymous().send().await.refused(403);
+    // Access tokens do not open pages.
+    app.get("/user/settings/tokens").send().await.refused(401);
+}
+
+#[tokio::test]
+async fn rules_put_people_into_teams_that_exist() {
+    let (app, provider) = with_provider().await;
+    let (name, corp) = (TeamName::parse("web").unwrap(), ProviderName::parse("corp").unwrap());
+    let team = Team {
+        created: START,
+        display_name: String::new(),
+        description: String::new(),
+        members: BTreeMap::from([(login(USER), TeamRole::Admin)]),
+    };
+    let access = Access { teams: BTreeMap::from([(name.clone(), team)]), ..Access::default() };
+    let write = put(OrgAccess::key(&org(ORG)), Expect::Any, SystemIds.revision(), &OrgAccess(access));
+    app.context.ledger.commit(vec![write]).await.unwrap();
+    let members = async || {
+        let item = app.context.ledger.get(&OrgAccess::key(&org(ORG))).await.unwrap().unwrap();
+        let access = OrgAccess::decode(&item.value).unwrap();
+        access.teams[&name].members.clone()
+    };
+    let with_team = |team: &str| SignInRule { team: TeamName::parse(team).ok(), ..rule("dev", Role::None) };
+    providers::set_rules(&app.context, &corp, &[with_team("web"), with_team("missing")]).await.unwrap();
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let (alice, bob) = ((login(USER), TeamRole::Admin), (login("bob"), TeamRole::Member));
+    assert_eq!(members().await, BTreeMap::from([alice.clone(), bob]));
+    assert_eq!(role(&app, "bob").await, Some(Role::None));
+    providers::set_rules(&app.context, &corp, &[rule("dev", Role::Plan)]).await.unwrap();
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(members().await, BTreeMap::from([alice]));
+}

@@ -1,0 +1,188 @@
+//! People at a browser: signing in with a real provider, `pulumi login`, and the pages of their own user.
+//!
+//! Each page is checked for faults of accessibility in both themes, for errors of the console, which include violations
+//! of the content security policy, and for its width on a phone. `STATEWRIGHT_PICTURES=FOLDER` also takes pictures.
+
+use std::time::Duration;
+
+use statewright_shared::domain::names::{Login, OrgName, ProviderName};
+use statewright_shared::domain::role::Role;
+use statewright_shared::domain::sign_in::SignInRule;
+use statewright_shared::layout::SignInProvider;
+use statewright_shared::services::identity::{invitations, providers};
+use statewright_tests::app::{ORG, START, TestApp, USER};
+use statewright_tests::browser::{CLIENT_ID, CLIENT_SECRET, Chromium, Provider};
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::running::Running;
+
+use crate::BACKEND;
+use crate::support::assert_says;
+
+/// Adds a real provider, whose people of the group `dev` may apply.
+async fn provider_of(app: &TestApp) -> Provider {
+    let provider = Provider::start(&format!("{}/signin/corp/callback", app.url)).await;
+    let added = SignInProvider {
+        name: ProviderName::parse("corp").unwrap(),
+        title: "Example Corp".to_owned(),
+        issuer: provider.issuer.clone(),
+        client_id: CLIENT_ID.to_owned(),
+        server: app.url.clone(),
+        scopes: vec!["profile".to_owned()],
+        login_claim: "preferred_username".to_owned(),
+        groups_claim: "groups".to_owned(),
+        days: 30,
+        rules: vec![SignInRule {
+            group: "dev".to_owned(),
+            org: OrgName::parse(ORG).unwrap(),
+            role: Role::Apply,
+            team: None,
+        }],
+        created: START,
+    };
+    providers::add(&app.context, added, Some(CLIENT_SECRET)).await.unwrap();
+    provider
+}
+
+/// Signs in at the provider's own pages, from where its first one is open.
+async fn at_provider(page: &mut Chromium, provider: &Provider, name: &str) {
+    page.arrives(&provider.issuer).await;
+    page.fill("input[name=login]", name).await;
+    page.fill("input[name=password]", "any").await;
+    page.click("button[type=submit]").await;
+    page.click("button[type=submit]:has-text('Continue')").await;
+}
+
+/// The address that `pulumi login` prints when it cannot open a browser.
+async fn printed_address(login: &Running) -> String {
+    login.says("Waiting for login to complete").await;
+    let said = login.said();
+    let address = said.split_whitespace().find(|word| word.contains("/cli-login?"));
+    address.unwrap_or_else(|| panic!("no address: {said}")).to_owned()
+}
+
+#[tokio::test]
+async fn pulumi_logs_in_by_a_browser_and_a_provider() {
+    let app = TestApp::on(BACKEND).await;
+    let provider = provider_of(&app).await;
+    let host = app.url.strip_prefix("http://").unwrap();
+    let cli = PulumiCli::new().env("PULUMI_CONSOLE_DOMAIN", host);
+    let login = cli.spawn_at_terminal(["login", &app.url]);
+    login.says("to log in with your browser").await;
+    login.types("\r");
+    let address = printed_address(&login).await;
+    assert!(address.starts_with(&format!("{}/cli-login?", app.url)), "{address}");
+
+    let mut page = Chromium::start();
+    page.open(&address).await;
+    page.check_page("sign-in").await;
+    page.click("text=Sign in with Example Corp").await;
+    at_provider(&mut page, &provider, "bob+dev").await;
+    page.arrives(address.split('?').next().unwrap()).await;
+    let text = page.text().await;
+    assert!(text.contains("an access token of bob") && text.contains("pulumi login"), "{text}");
+    page.check_page("cli-login").await;
+
+    // A program that guesses the nonce gets nothing, and the CLI waits on.
+    let port = address.split("cliSessionPort=").nth(1).unwrap().split('&').next().unwrap();
+    let guess = format!("http://127.0.0.1:{port}/?accessToken=swt_0&nonce={}", "0".repeat(64));
+    assert_eq!(reqwest::get(guess).await.unwrap().status(), 400);
+
+    // By keyboard alone: past the link to the start, the user's links and the choice of days.
+    let mut presses = 0;
+    while page.focused().await != "Give it a token" {
+        page.press("Tab").await;
+        presses += 1;
+        assert!(presses < 12, "the button cannot be reached");
+    }
+    page.press("Enter").await;
+    page.arrives(&format!("{}/welcome/cli", app.url)).await;
+    page.check_page("welcome").await;
+
+    let done = login.wait().await.assert_success();
+    assert_says(&done, &["Logged in to", "as bob"]);
+    let whoami = cli.run(["whoami", "--verbose"]).await.assert_success();
+    assert_says(&whoami, &["User: bob", &format!("Organizations: {ORG}")]);
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+
+    // The person sees the token, and revokes it.
+    page.open(&format!("{}/user/settings/tokens", app.url)).await;
+    let text = page.text().await;
+    assert!(text.contains("cli-") && text.contains("Generated by pulumi login"), "{text}");
+    page.check_page("tokens").await;
+    page.click("button:has-text('Revoke')").await;
+    assert!(page.text().await.contains("You have none"));
+    page.open(&format!("{}/user/settings/account", app.url)).await;
+    page.check_page("account").await;
+    page.open(&format!("{}/signout", app.url)).await;
+    page.check_page("sign-out").await;
+    page.click("main button").await;
+    page.arrives(&format!("{}/signin", app.url)).await;
+    page.open(&format!("{}/user/settings/account", app.url)).await;
+    assert!(page.url().await.contains("/signin?next=/user/settings/account"));
+}
+
+#[tokio::test]
+async fn an_invited_person_sets_a_password_and_makes_a_token() {
+    let app = TestApp::on(BACKEND).await;
+    let alice = Login::parse(USER).unwrap();
+    let invited = invitations::invite(&app.context, &alice, Duration::from_secs(3600)).await.unwrap();
+    let link = format!("{}/invite?code={}", app.url, invited.code);
+    let mut page = Chromium::start();
+    page.open(&link).await;
+    page.check_page("invitation").await;
+    page.click("main button").await;
+    page.arrives(&format!("{}/user/settings/account", app.url)).await;
+    page.fill("input[name=password]", "correct horse battery").await;
+    page.fill("input[name=again]", "correct horse battery").await;
+    page.click("button:has-text('Set the password')").await;
+    assert!(page.text().await.contains("You have one"), "{}", page.text().await);
+    page.check_page("account-without-provider").await;
+
+    // The link is used up, in any browser.
+    page.fresh().await;
+    page.open(&link).await;
+    assert!(page.text().await.contains("This invitation is not valid"));
+    // A refused page is an error of the console too, so this one is not checked for them.
+    page.open(&format!("{}/signin?next=/user/settings/tokens", app.url)).await;
+    page.fill("input[name=login]", USER).await;
+    page.fill("input[name=password]", "correct horse battery").await;
+    page.press("Enter").await;
+    page.arrives(&format!("{}/user/settings/tokens", app.url)).await;
+
+    // Texts that try to be markup, to change directions, and to be wider than the page.
+    let hostile = format!("<img src=x onerror=alert(1)>\u{202e}{}", "x".repeat(100));
+    page.fill("input[name=name]:not([type=hidden])", &format!("laptop-{}", "y".repeat(90))).await;
+    page.fill("input[name=description]", &hostile).await;
+    page.click("button:has-text('Make the token')").await;
+    let token = page.value("code.secret").await;
+    page.fresh().await;
+    let cli = PulumiCli::new().backend(&app.url).token(&token);
+    let whoami = cli.run(["whoami"]).await.assert_success();
+    assert_eq!(whoami.stdout.trim(), USER);
+}
+
+#[tokio::test]
+async fn hostile_texts_stay_texts() {
+    let app = TestApp::on(BACKEND).await;
+    let alice = Login::parse(USER).unwrap();
+    let invited = invitations::invite(&app.context, &alice, Duration::from_secs(3600)).await.unwrap();
+    let mut page = Chromium::start();
+    page.open(&format!("{}/invite?code={}", app.url, invited.code)).await;
+    page.click("main button").await;
+    page.open(&format!("{}/user/settings/tokens", app.url)).await;
+    page.fill("input[name=name]:not([type=hidden])", &format!("laptop-{}", "y".repeat(90))).await;
+    page.fill("input[name=description]", &format!("<img src=x onerror=alert(1)>{}", "x".repeat(150))).await;
+    page.click("button:has-text('Make the token')").await;
+    assert!(page.text().await.contains("<img src=x onerror=alert(1)>"));
+    page.check_page("new-token").await;
+    let query = format!(
+        "cliSessionPort=43210&cliSessionNonce={}&cliSessionDescription={}&cliCommand={}",
+        "0a".repeat(32),
+        "%3Cscript%3Ealert(1)%3C/script%3E%E2%80%AE".to_owned() + &"x".repeat(500),
+        "%3Cb%3E".repeat(30)
+    );
+    page.open(&format!("{}/cli-login?{query}", app.url)).await;
+    let text = page.text().await;
+    assert!(text.contains("<script>alert(1)</script>xxx") && !text.contains('\u{202e}'), "{text}");
+    page.check_page("cli-login-hostile").await;
+}

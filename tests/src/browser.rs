@@ -1,0 +1,179 @@
+//! A real browser, and a real OpenID Connect provider. See `tests/tools/browser`.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::tools;
+
+/// A program that reads lines and writes lines. It ends when it is dropped.
+struct Program {
+    process: Child,
+    sends: Option<ChildStdin>,
+    says: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    fn start(script: &str, environment: &[(&str, &str)]) -> Self {
+        let tools = tools::browser();
+        let mut process = Command::new(&tools.node)
+            .arg(tools.folder.join(script))
+            .env("CHROMIUM", &tools.chromium)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("node starts");
+        let says = BufReader::new(process.stdout.take().expect("it is piped")).lines();
+        Self { sends: process.stdin.take(), process, says }
+    }
+
+    async fn line(&mut self) -> String {
+        self.says.next_line().await.expect("it is text").expect("the program runs")
+    }
+}
+
+/// Chromium with one page.
+pub struct Chromium(Program);
+
+impl Chromium {
+    /// Starts it with a page in the light theme.
+    pub fn start() -> Self {
+        Self(Program::start("drive.mjs", &[]))
+    }
+
+    /// Gives a command, and returns its answer.
+    ///
+    /// # Panics
+    /// If the browser cannot do it.
+    #[track_caller]
+    pub fn run(&mut self, command: &Value) -> impl Future<Output = Value> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let line = format!("{command}\n");
+            let sends = self.0.sends.as_mut().expect("it is piped");
+            sends.write_all(line.as_bytes()).await.expect("the browser listens");
+            let answer: Value = serde_json::from_str(&self.0.line().await).expect("it answers JSON");
+            assert_eq!(answer["failed"], Value::Null, "{command} at {caller}");
+            answer["done"].clone()
+        }
+    }
+
+    /// A new profile, without cookies.
+    pub async fn fresh(&mut self) {
+        self.run(&json!({ "command": "fresh" })).await;
+    }
+
+    pub async fn open(&mut self, url: &str) {
+        self.run(&json!({ "command": "open", "url": url })).await;
+    }
+
+    /// Clicks the element with this selector of Playwright.
+    pub async fn click(&mut self, what: &str) {
+        self.run(&json!({ "command": "click", "what": what })).await;
+    }
+
+    pub async fn press(&mut self, key: &str) {
+        self.run(&json!({ "command": "press", "key": key })).await;
+    }
+
+    pub async fn fill(&mut self, what: &str, text: &str) {
+        self.run(&json!({ "command": "fill", "what": what, "text": text })).await;
+    }
+
+    /// Waits until the address begins so.
+    pub async fn arrives(&mut self, url: &str) {
+        self.run(&json!({ "command": "wait", "url": url })).await;
+    }
+
+    async fn text_of(&mut self, command: &str) -> String {
+        let answer = self.run(&json!({ "command": command })).await;
+        answer.as_str().unwrap_or_default().to_owned()
+    }
+
+    pub async fn url(&mut self) -> String {
+        self.text_of("url").await
+    }
+
+    /// The visible text of the page.
+    pub async fn text(&mut self) -> String {
+        self.text_of("text").await
+    }
+
+    /// The text of the element that has the focus, or the name of its field.
+    pub async fn focused(&mut self) -> String {
+        self.text_of("focused").await
+    }
+
+    /// The text of one element.
+    pub async fn value(&mut self, what: &str) -> String {
+        let answer = self.run(&json!({ "command": "value", "what": what })).await;
+        answer.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Expects a page without faults: no error of the console since the last check, no violation of the rules for
+    /// accessible pages in either theme, and nothing wider than a phone. With `STATEWRIGHT_PICTURES`, takes
+    /// pictures of it into that folder.
+    ///
+    /// # Panics
+    /// If it has one.
+    pub async fn check_page(&mut self, name: &str) {
+        assert_eq!(
+            self.run(&json!({ "command": "problems" })).await,
+            json!([]),
+            "{name}: errors of the console"
+        );
+        let folder = std::env::var_os("STATEWRIGHT_PICTURES");
+        for theme in ["light", "dark"] {
+            self.run(&json!({ "command": "theme", "theme": theme })).await;
+            for width in [1280, 390] {
+                self.run(&json!({ "command": "size", "width": width, "height": 800 })).await;
+                let found = self.run(&json!({ "command": "axe" })).await;
+                assert_eq!(found, json!([]), "{name} in the {theme} theme at {width} px");
+                let overflows = self.run(&json!({ "command": "overflows" })).await;
+                assert_eq!(overflows, json!(false), "{name} is wider than {width} px");
+                if let Some(folder) = &folder {
+                    let path = Path::new(folder).join(format!("{name}-{theme}-{width}.png"));
+                    self.run(&json!({ "command": "picture", "path": path })).await;
+                }
+            }
+        }
+        self.run(&json!({ "command": "theme", "theme": "light" })).await;
+        self.run(&json!({ "command": "size", "width": 1280, "height": 800 })).await;
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        // The browser itself ends with its driver's input, or with the driver.
+        self.0.sends = None;
+        let _ = self.0.process.start_kill();
+    }
+}
+
+/// The client ID of this server at the provider.
+pub const CLIENT_ID: &str = "statewright";
+
+/// The client secret of this server at the provider.
+pub const CLIENT_SECRET: &str = "a secret of the client + its / signs";
+
+/// A real provider. Its page takes any name and password; `NAME+GROUP` signs in NAME with that group.
+pub struct Provider {
+    /// Its issuer, on a loopback port.
+    pub issuer: String,
+    _program: Program,
+}
+
+impl Provider {
+    /// Starts a provider that sends people back to this address.
+    pub async fn start(redirect_uri: &str) -> Self {
+        let redirects = json!([redirect_uri]).to_string();
+        let mut program = Program::start("provider.mjs", &[("REDIRECT_URIS", &redirects)]);
+        Self { issuer: program.line().await, _program: program }
+    }
+}

@@ -1,0 +1,73 @@
+// Drives Chromium by commands: one JSON object per line on standard input, one answer per line on standard output.
+// It ends with its input.
+
+import readline from "node:readline";
+import chromium from "@sparticuz/chromium";
+import { AxeBuilder } from "@axe-core/playwright";
+import { chromium as playwright } from "playwright-core";
+
+const browser = await playwright.launch({
+  executablePath: process.env.CHROMIUM,
+  // With one process, the browser ends with its first context.
+  args: chromium.args.filter((arg) => arg !== "--single-process" && arg !== "--no-zygote"),
+  headless: true,
+});
+let context;
+let page;
+let problems = [];
+
+async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
+  await context?.close();
+  context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, locale: "en-US" });
+  // No test reaches another machine.
+  await context.route(
+    (url) => url.hostname !== "127.0.0.1" && url.hostname !== "localhost",
+    (route) => route.abort(),
+  );
+  page = await context.newPage();
+  problems = [];
+  // Violations of the content security policy are errors of the console too.
+  page.on("console", (message) => {
+    // The pages of the provider ask other machines for fonts.
+    const isOurs = !page.url().includes("/interaction/");
+    if (message.type() === "error" && isOurs) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(String(error)));
+}
+
+const commands = {
+  fresh,
+  open: async ({ url }) => void (await page.goto(url)),
+  click: async ({ what }) => void (await page.click(what)),
+  press: async ({ key }) => void (await page.keyboard.press(key)),
+  fill: async ({ what, text }) => void (await page.fill(what, text)),
+  select: async ({ what, value }) => void (await page.selectOption(what, value)),
+  url: async () => page.url(),
+  text: async () => page.innerText("body"),
+  value: async ({ what }) => page.innerText(what),
+  wait: async ({ url }) => void (await page.waitForURL((at) => at.href.startsWith(url))),
+  focused: async () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.name || ""),
+  problems: async () => problems.splice(0),
+  axe: async () => {
+    const found = await new AxeBuilder({ page }).analyze();
+    return found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html).join(" ")}`);
+  },
+  theme: async ({ theme }) => void (await page.emulateMedia({ colorScheme: theme })),
+  size: async ({ width, height }) => void (await page.setViewportSize({ width, height })),
+  overflows: async () =>
+    page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth),
+  picture: async ({ path }) => void (await page.screenshot({ path, fullPage: true })),
+};
+
+await fresh();
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  const { command, ...given } = JSON.parse(line);
+  let answer;
+  try {
+    answer = { done: (await commands[command](given)) ?? null };
+  } catch (error) {
+    answer = { failed: String(error) };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}
+await browser.close();
