@@ -323,7 +323,7 @@ async fn check_finds_what_was_changed_or_removed() {
     let write = put_bytes(root.key.clone(), Expect::Any, world.app.context.ids.revision(), forged.encode());
     world.ledger.commit(vec![write]).await.unwrap();
     let problems = world.problems().await;
-    assert!(problems.len() == 1 && problems[0].contains("no valid signature"), "{problems:?}");
+    assert!(problems.len() == 2 && problems[0].contains("no valid signature"), "{problems:?}");
 }
 
 fn sha256(bytes: &[u8]) -> String {

@@ -14,7 +14,7 @@ async fn the_operator_reads_the_trails_of_the_store() {
     import(&app, "shop", &state("shop", &app.url, &[("a", 1)])).await;
     export(&app, "shop").await;
     let named = format!("{ORG}/shop/dev");
-    told(folder, &["stack", "restore", &named, "--version", "1", "--yes"]).await;
+    told(folder, &["stack", "restore", &named, "--version", "1"]).await;
     told(folder, &["user", "create", "bob", "--org", ORG]).await;
 
     let tail = document(folder, &["audit", "tail", ORG]).await;
