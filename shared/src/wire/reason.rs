@@ -64,9 +64,9 @@ reasons! {
     404 "not_supported" NotSupported: "The server has no feature at this path.";
     404 "organization_not_found" OrganizationNotFound: "The organization does not exist, or the caller is not a member.";
     404 "team_not_found" TeamNotFound: "The organization has no such team.";
-    404 "token_not_found" TokenNotFound: "There is no such access token.";
-    404 "role_not_found" RoleNotFound: "There is no such role.";
-    404 "grant_not_found" GrantNotFound: "There is no such grant.";
+    404 "token_not_found" TokenNotFound: "The access token does not exist.";
+    404 "role_not_found" RoleNotFound: "The server does not have this role.";
+    404 "grant_not_found" GrantNotFound: "The organization does not have this grant.";
     404 "user_not_found" UserNotFound: "The user does not exist, or is not a member.";
     404 "issuer_not_found" IssuerNotFound: "The organization has no such issuer.";
     404 "consent_not_found" ConsentNotFound: "The user has no such consent.";

@@ -176,7 +176,7 @@ pub(crate) async fn run(team: Team, out: Output) -> anyhow::Result<()> {
             teams::edit(&ctx, &operator, &org, &team, edit).await?;
             out.answer(&Changed { organization: org, team, user: login }, |changed| {
                 let Changed { organization, team, user } = changed;
-                format!("{user} is no longer in the team {team} of {organization}")
+                format!("removed {user} from the team {team} of {organization}")
             })
         }
     }
