@@ -51,7 +51,7 @@ fn section(route: &Route) -> &'static str {
 fn caller(route: &Route) -> String {
     match (route.auth, route.needs) {
         (Auth::Public | Auth::Page, _) => "public".to_owned(),
-        (Auth::Exchange, _) => "a token of a registered issuer".to_owned(),
+        (Auth::Exchange, _) => "a token of a registered issuer, or the code of a login".to_owned(),
         (Auth::Session, _) => "a person who is signed in".to_owned(),
         (Auth::UpdateToken, _) => "the update's token".to_owned(),
         (_, None) if route.path.contains("{team}") => "`admin`, or an admin of the team".to_owned(),

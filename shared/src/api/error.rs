@@ -112,6 +112,8 @@ impl Failure {
                 OidcError::Exchange(error) => word_of_exchange(error),
                 _ => "invalid_request",
             },
+            // The token that should be exchanged for a short-lived one.
+            Self::Refused(Error::Access(_)) => "invalid_grant",
             _ if status.is_server_error() => "server_error",
             _ => "invalid_request",
         };
@@ -358,6 +360,7 @@ fn reason_of_oidc(error: &OidcError) -> Reason {
             ExchangeError::Parameter(_) | ExchangeError::GrantType | ExchangeError::Audience => {
                 Reason::InvalidRequest
             }
+            ExchangeError::Code => Reason::LoginCodeNotAccepted,
             ExchangeError::NotAccepted | ExchangeError::NoTeam { .. } => Reason::TokenNotAccepted,
             ExchangeError::NoConsent { .. } => Reason::ConsentMissing,
             ExchangeError::KeysUnavailable => Reason::IssuerUnavailable,
@@ -371,6 +374,7 @@ fn word_of_exchange(error: &ExchangeError) -> &'static str {
         ExchangeError::Parameter(_) => "invalid_request",
         ExchangeError::GrantType => "unsupported_grant_type",
         ExchangeError::Audience => "invalid_target",
+        ExchangeError::Code => "invalid_grant",
         ExchangeError::NotAccepted | ExchangeError::NoConsent { .. } | ExchangeError::NoTeam { .. } => {
             "access_denied"
         }
@@ -401,7 +405,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
         | SignInError::BadText { .. }
         | SignInError::RuleOfNoOrg(_)
         | SignInError::NotLinked { .. }
-        | SignInError::NotACliLogin(_)
+        | SignInError::NotACliLogin { .. }
         | SignInError::BadField(_) => Reason::InvalidRequest,
     }
 }

@@ -17,9 +17,9 @@ use serde_json::Value;
 use super::app::App;
 use super::error::Failure;
 use super::handlers::{
-    audit, checkpoints, cli_login, dependencies, empty, environments, events, grants, health, history, home,
-    members, oidc, openapi, roles, secrets, service, settings, sign_in, stacks, states, teams, tfstate,
-    tokens, updates, user,
+    audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
+    history, home, members, oidc, openapi, roles, secrets, service, settings, sign_in, stacks, states, teams,
+    tfstate, tokens, updates, user,
 };
 use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
@@ -203,7 +203,7 @@ routes! {
         auth: Token, needs: Nothing, group: Read,
         answer: Json(of::<DefaultOrganization>), id: GetDefaultOrganization,
     }
-    /// Exchange the token of another issuer, such as a CI's, for an access token
+    /// Exchange the token of another issuer, such as a CI's, or the code of a login, for an access token
     POST "/api/oauth/token" => oidc::exchange {
         auth: Exchange, needs: Nothing, group: Account, audit: "token.exchange",
         body: of::<TokenRequest>, max: EXCHANGE_BYTES_MAX,
@@ -1375,6 +1375,23 @@ routes! {
         auth: Session, needs: Nothing, group: Account, audit: "token.create",
         body: || form(&["cliSessionPort", "cliSessionNonce", "cliSessionDescription", "days"]), max: FORM_BYTES_MAX,
         answer: SeeOther, id: CliLogin,
+    }
+    /// Ask whether our own command line is logged in
+    GET "/cli-login/authorize" => authorize::page {
+        auth: Session, needs: Nothing, group: Account,
+        answer: Html, id: AuthorizePage,
+    }
+    /// Log in our own command line, which listens on the person's machine
+    POST "/cli-login/authorize" => authorize::lead {
+        auth: Session, needs: Nothing, group: Account, audit: "login.allow",
+        body: || form(&["port", "state", "code_challenge", "description", "days"]), max: FORM_BYTES_MAX,
+        answer: SeeOther, id: AuthorizeLogin,
+    }
+    /// Show the code with which our own command line is logged in
+    POST "/cli-login/code" => authorize::show {
+        auth: Session, needs: Nothing, group: Account, audit: "login.allow",
+        body: || form(&["code_challenge", "description", "days"]), max: FORM_BYTES_MAX,
+        answer: Html, id: ShowLoginCode,
     }
     /// Say that the command line is logged in
     GET "/welcome/cli" => cli_login::welcome {

@@ -20,6 +20,7 @@ pub(crate) mod json;
 pub mod json_schema;
 pub mod names;
 pub mod oidc;
+pub mod pkce;
 pub mod plural;
 pub mod principal;
 pub(crate) mod resource;

@@ -131,6 +131,7 @@ fn read_all() -> Files {
         identity_entry
         invitation
         label_policy
+        login_code
         member
         org
         org_access

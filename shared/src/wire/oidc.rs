@@ -11,7 +11,8 @@ use crate::domain::oidc::policy::Policy;
 use crate::layout::{Issuer as Record, IssuerConsent};
 use crate::ports::Timestamp;
 
-/// `POST /api/oauth/token`: a form as the CLI sends it, or JSON as the action for GitHub does.
+/// `POST /api/oauth/token`: a form as the CLI sends it, or JSON as the action for GitHub does. The last three are of
+/// other grant types than the exchange.
 #[derive(Debug, Default, Deserialize)]
 pub struct TokenRequest {
     pub grant_type: Option<String>,
@@ -23,6 +24,12 @@ pub struct TokenRequest {
     pub scope: Option<String>,
     /// Seconds.
     pub expiration: Option<i64>,
+    /// The code of a login, for `authorization_code`.
+    pub code: Option<String>,
+    /// What proves that the same program began the login.
+    pub code_verifier: Option<String>,
+    /// A personal access token, for `refresh_token`: the answer has a short-lived one.
+    pub refresh_token: Option<String>,
 }
 
 /// The answer with a token. Clients accept the status 200 only.

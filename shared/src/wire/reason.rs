@@ -56,6 +56,7 @@ reasons! {
     403 "state_forbidden" StateForbidden: "The state does not exist, or the caller may not use it. It is not 404, which clients take for an empty state.";
     403 "state_encrypted" StateEncrypted: "The client encrypted the state, so the server cannot read its outputs.";
     403 "token_not_accepted" TokenNotAccepted: "The organization does not accept this token of another issuer. The server's audit log has the reason.";
+    403 "login_code_not_accepted" LoginCodeNotAccepted: "The code of a login at the command line is wrong, used, too old, or of another login. Log in again.";
     403 "consent_missing" ConsentMissing: "The user has not consented to personal tokens for the jobs of this issuer.";
     403 "update_token_invalid" UpdateTokenInvalid: "The update token is not valid for this update. Run the command again.";
     403 "update_over" UpdateOver: "The update has ended or cannot continue, and the server stores nothing more from its client.";

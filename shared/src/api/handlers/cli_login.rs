@@ -1,12 +1,12 @@
 //! The pages of `pulumi login` in a browser. The CLI listens on this machine, and waits for a token that the
-//! browser brings.
+//! browser brings. [`super::authorize`] has those of `statewright login`.
 //!
 //! Source: pulumi v3.274.1, `pkg/backend/httpstate/backend.go`, `loginWithBrowser`.
 
 use std::time::Duration;
 
 use axum::extract::{Query, State};
-use maud::html;
+use maud::{Markup, html};
 
 use crate::api::app::App;
 use crate::api::browser::Browser;
@@ -15,14 +15,15 @@ use crate::api::page::{Page, see_other, sign_in_for};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
-use crate::domain::names::TokenName;
-use crate::services::Error;
 use crate::services::error::SignInError;
-use crate::services::identity::sessions;
 use crate::services::identity::sessions::Session;
+use crate::services::identity::{login_codes, sessions};
 
-/// The length of the CLI's description that is shown and stored, in characters, at most.
+/// The length of a program's description that is shown and stored, in characters, at most.
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
+
+/// The length of a command that is shown, in characters, at most.
+const COMMAND_CHARACTERS_MAX: usize = 60;
 
 /// The days after which a token of the CLI expires.
 const DAYS: [u64; 4] = [1, 7, 30, 90];
@@ -32,7 +33,7 @@ const DAYS_SUGGESTED: u64 = 30;
 
 /// What the CLI asks for.
 struct Asked {
-    port: u16,
+    port: Loopback,
     nonce: String,
     /// Anybody can open the page with any text, so nothing here proves who asks.
     description: String,
@@ -40,21 +41,43 @@ struct Asked {
 
 impl Asked {
     fn read(port: &str, nonce: &str, description: &str) -> Result<Self, SignInError> {
-        // The CLI listens on a port of a user, not of the system.
-        let port = port.parse().ok().filter(|port| *port >= 1024).ok_or(SignInError::NotACliLogin("port"))?;
+        let wrong = |what| SignInError::NotACliLogin { command: "pulumi login", what };
+        let port = Loopback::read(port).ok_or_else(|| wrong("port"))?;
         let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if nonce.len() != 64 || !nonce.bytes().all(is_hex) {
-            return Err(SignInError::NotACliLogin("nonce"));
+            return Err(wrong("nonce"));
         }
-        let description =
-            description.chars().filter(|c| !is_hidden(*c)).take(DESCRIPTION_CHARACTERS_MAX).collect();
-        Ok(Self { port, nonce: nonce.to_owned(), description })
+        Ok(Self { port, nonce: nonce.to_owned(), description: description_of(description) })
+    }
+}
+
+/// The port at which a program of the person listens, on the machine with the browser.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loopback(u16);
+
+impl Loopback {
+    /// Reads a port of a user, not of the system.
+    pub(super) fn read(port: &str) -> Option<Self> {
+        port.parse().ok().filter(|port| *port >= 1024).map(Self)
     }
 
     /// Only ever this machine.
-    fn address(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+    pub(super) fn address(self) -> String {
+        format!("http://127.0.0.1:{}", self.0)
     }
+
+    pub(super) fn port(self) -> u16 {
+        self.0
+    }
+}
+
+/// What a program says of itself, as far as it is shown and stored.
+pub(super) fn description_of(text: &str) -> String {
+    visible(text, DESCRIPTION_CHARACTERS_MAX)
+}
+
+fn visible(text: &str, characters_max: usize) -> String {
+    text.chars().filter(|c| !is_hidden(*c)).take(characters_max).collect()
 }
 
 /// Whether a character is not seen, or changes the direction of what is next to it.
@@ -78,7 +101,7 @@ pub(crate) async fn page(
     let user = &session.caller.user;
     let command = match text("cliCommand") {
         "" => "pulumi".to_owned(),
-        command => command.chars().filter(|c| !is_hidden(*c)).take(60).collect(),
+        command => visible(command, COMMAND_CHARACTERS_MAX),
     };
     let body = html! {
         section {
@@ -86,27 +109,41 @@ pub(crate) async fn page(
             blockquote { p { code { (command) } } @if !asked.description.is_empty() { p { (asked.description) } } }
             p { "Continue only if you have just started this command yourself. With the token, it can do what you can do." }
             form method="post" action="/cli-login" {
-                input type="hidden" name="cliSessionPort" value=(asked.port);
+                input type="hidden" name="cliSessionPort" value=(asked.port.port());
                 input type="hidden" name="cliSessionNonce" value=(asked.nonce);
                 input type="hidden" name="cliSessionDescription" value=(asked.description);
-                label {
-                    "The token expires after"
-                    select name="days" {
-                        @for days in DAYS {
-                            option value=(days) selected[days == DAYS_SUGGESTED] {
-                                (days) @if days == 1 { " day" } @else { " days" }
-                            }
-                        }
-                    }
-                }
+                (days_field())
                 p.actions { button { "Give it a token" } }
             }
         }
         p.faint { "To refuse, close this page and stop the command." }
     };
     // The form's answer leads to the CLI, and then to the welcome page.
-    let page = Page { form_leads_to: Some(asked.address()), ..Page::new("Log in at the command line", body) };
+    let page =
+        Page { form_leads_to: Some(asked.port.address()), ..Page::new("Log in at the command line", body) };
     page.of(&user.login).answer()
+}
+
+/// The field with the time for which a token lasts.
+pub(super) fn days_field() -> Markup {
+    html! {
+        label {
+            "The token expires after"
+            select name="days" {
+                @for days in DAYS {
+                    option value=(days) selected[days == DAYS_SUGGESTED] {
+                        (days) @if days == 1 { " day" } @else { " days" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The time that the person chose in that field.
+pub(super) fn chosen_days(form: &Form) -> Result<Duration, SignInError> {
+    let days = form.text("days").parse().ok().filter(|days| DAYS.contains(days));
+    Ok(Duration::from_secs(days.ok_or(SignInError::BadField("days"))? * 24 * 3600))
 }
 
 /// Makes the token, and leads the browser to the CLI with it.
@@ -122,15 +159,11 @@ pub(crate) async fn give(
         form.text("cliSessionDescription"),
     )?;
     session.check_recent(&app)?;
-    let days = form.text("days").parse().ok().filter(|days| DAYS.contains(days));
-    let days: u64 = days.ok_or(SignInError::BadField("days"))?;
-    let mut random = [0; 6];
-    app.ids.fill(&mut random);
-    let name = TokenName::parse(&format!("cli-{}", hex::encode(random))).map_err(Error::from)?;
+    let lasts = chosen_days(&form)?;
+    let name = login_codes::token_name(&app, "cli")?;
     context.detail(name.as_str());
-    let lasts = Duration::from_secs(days * 24 * 3600);
     let token = sessions::issue_token(&app, &session, &name, &asked.description, lasts).await?;
-    see_other(&format!("{}/?accessToken={token}&nonce={}", asked.address(), asked.nonce))
+    see_other(&format!("{}/?accessToken={token}&nonce={}", asked.port.address(), asked.nonce))
 }
 
 /// The page after the login, which the CLI leads to.
@@ -154,7 +187,10 @@ mod tests {
     fn a_login_of_the_cli_has_a_port_and_a_nonce() {
         let nonce = "0a".repeat(32);
         let asked = Asked::read("43210", &nonce, "a\u{202e}b\nc").unwrap();
-        assert_eq!((asked.address().as_str(), asked.description.as_str()), ("http://127.0.0.1:43210", "abc"));
+        assert_eq!(
+            (asked.port.address().as_str(), asked.description.as_str()),
+            ("http://127.0.0.1:43210", "abc")
+        );
         for port in
             ["", "80", "1023", "65536", "-1", "43210@evil.example", "43210/", "0x5000", " 43210", "٤٣٢١٠"]
         {

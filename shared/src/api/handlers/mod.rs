@@ -2,6 +2,7 @@
 //! call of a service, the answer.
 
 pub(super) mod audit;
+pub(super) mod authorize;
 pub(super) mod checkpoints;
 pub(super) mod cli_login;
 pub(super) mod dependencies;

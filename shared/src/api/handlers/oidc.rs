@@ -13,6 +13,7 @@ use crate::domain::names::OrgName;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::ExchangeError;
+use crate::services::identity::login_codes;
 use crate::services::identity::oidc::exchange::{self, Asked, Noted};
 use crate::services::identity::oidc::issuers::{self, Edit, Registered};
 use crate::services::identity::oidc::{consents, policies};
@@ -24,7 +25,13 @@ use crate::wire::oidc::{
 /// The length in characters of a claim in the audit log, at most.
 const CLAIM_CHARACTERS_MAX: usize = 200;
 
-/// Exchanges the token of another issuer. All refusals have the form of RFC 6749.
+/// The scheme of the `Authorization` header.
+const SCHEME: &str = "token";
+
+/// The type of a personal token. Source: pulumi v3.274.1, `pkg/auth/oidc.go`.
+const PERSONAL: &str = "urn:pulumi:token-type:access_token:personal";
+
+/// Gives a token for that of another issuer, for the code of a login, or for a longer-lived one. All refusals have the form of RFC 6749.
 pub(crate) async fn exchange(State(app): State<App>, context: RequestContext, request: Request) -> Response {
     match exchanged(&app, &context, request).await {
         Ok(response) => response,
@@ -41,6 +48,27 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
         false => serde_urlencoded::from_bytes(&body.text)
             .map_err(|error| ExchangeError::Parameter(format!("the form does not parse: {error}")))?,
     };
+    let given = match asked.grant_type.as_deref() {
+        Some("authorization_code") => {
+            let (code, verifier) = (asked.code.as_deref(), asked.code_verifier.as_deref());
+            Some(login_codes::redeem(app, code.unwrap_or_default(), verifier.unwrap_or_default()).await?)
+        }
+        Some("refresh_token") => {
+            Some(login_codes::shorten(app, asked.refresh_token.as_deref().unwrap_or_default()).await?)
+        }
+        _ => None,
+    };
+    if let Some(given) = given {
+        context.detail(given.requester.token.as_str());
+        context.asked_by(given.requester);
+        return json(&TokenAnswer {
+            access_token: given.secret,
+            issued_token_type: PERSONAL.to_owned(),
+            token_type: SCHEME.to_owned(),
+            expires_in: given.seconds,
+            scope: String::new(),
+        });
+    }
     let asked = Asked {
         grant_type: asked.grant_type,
         audience: asked.audience,
@@ -57,7 +85,7 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     json(&TokenAnswer {
         access_token: exchanged.secret,
         issued_token_type: exchanged.kind,
-        token_type: "token".to_owned(),
+        token_type: SCHEME.to_owned(),
         expires_in: exchanged.seconds,
         scope: exchanged.scope,
     })

@@ -32,6 +32,7 @@ pub const ACTIONS: &[&str] = &[
     "issuer.delete",
     "issuer.edit",
     "issuer.policies",
+    "login.allow",
     "member.add",
     "member.remove",
     "member.role",

@@ -122,9 +122,16 @@ pub enum ExchangeError {
     Parameter(String),
     /// The grant type is another one.
     #[error(
-        "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange: this server gives tokens in no other way"
+        "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange, authorization_code or refresh_token: this \
+         server gives tokens in no other way"
     )]
     GrantType,
+    /// The code of a login of the command line is not accepted. The text is the same for every reason.
+    #[error(
+        "the code is not valid, was used already, is older than five minutes, or belongs to another login: run \
+         `statewright login` again"
+    )]
+    Code,
     /// The audience does not name an organization.
     #[error("the audience is not an organization: use urn:pulumi:org:ORGANIZATION")]
     Audience,

@@ -116,11 +116,16 @@ pub enum SignInError {
     /// A user has no session of this ID.
     #[error("this session does not exist, or is over: open the page again")]
     NoSuchSession,
-    /// A request of `pulumi login` has a wrong port or nonce.
+    /// A page for a command line was opened with a wrong port, or without another part of a login.
     #[error(
-        "this page was not opened by `pulumi login`, because its {0} is missing or wrong: run `pulumi login` again"
+        "this page was not opened by `{command}`, because its {what} is missing or wrong: run `{command}` again"
     )]
-    NotACliLogin(&'static str),
+    NotACliLogin {
+        /// The command.
+        command: &'static str,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// A form lacks a field, or has a wrong value in it.
     #[error("the field {0:?} of the form is missing or wrong: open the page again")]
     BadField(&'static str),

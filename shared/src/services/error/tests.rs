@@ -280,6 +280,7 @@ fn exchange() -> Vec<ExchangeError> {
     vec![
         E::Parameter("subject_token is missing: send the token".to_owned()),
         E::GrantType,
+        E::Code,
         E::Audience,
         E::NotAccepted,
         E::NoConsent { login: login(), org: org(), url },
@@ -320,7 +321,7 @@ fn sign_ins() -> Vec<SignInError> {
         S::NotLinked { login: login(), provider: provider() },
         S::NoInvitation,
         S::NoSuchSession,
-        S::NotACliLogin("port"),
+        S::NotACliLogin { command: "pulumi login", what: "port" },
         S::BadField("login"),
     ]
 }

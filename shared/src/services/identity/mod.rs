@@ -1,10 +1,12 @@
-//! Users, organizations, memberships, access tokens and passwords; providers, sessions and invitations.
+//! Users, organizations, memberships, access tokens and passwords; providers, sessions, invitations
+//! and logins of the command line.
 
 pub mod bootstrap;
 pub mod code_flow;
 pub mod directory;
 pub mod grants;
 pub mod invitations;
+pub mod login_codes;
 pub mod members;
 pub(crate) mod membership;
 pub mod oidc;
