@@ -229,6 +229,11 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state resources", &ask(&["state", "resources"]).await);
     is_as_shown("login", &ask(&["login", &app.url]).await);
     is_as_shown("logout", &ask(&["logout", &app.url]).await);
+    let here = folder.path().to_str().unwrap();
+    let install = ["credential-helper", "install", "--folder", here];
+    is_as_shown("credential-helper install", &ask(&install).await);
+    let uninstall = ["credential-helper", "uninstall", "--folder", here];
+    is_as_shown("credential-helper uninstall", &ask(&uninstall).await);
     is_as_shown("state outputs", &ask(&["state", "outputs"]).await);
     is_as_shown("state pull", &ask(&["state", "pull", "--out", "pulled"]).await);
     is_as_shown("state restore", &ask(&["state", "restore", "--version", "1"]).await);

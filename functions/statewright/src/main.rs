@@ -16,6 +16,7 @@ mod pages;
 mod recorded;
 mod serve;
 
+use std::ffi::OsString;
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use tokio::runtime::Builder;
 
 use crate::args::Misused;
 use crate::audit::AuditFile;
-use crate::commands::{Args, EndsWith};
+use crate::commands::{Args, EndsWith, credential_helper};
 use crate::output::Output;
 
 /// Returns memory to the system after a peak, even when the process is idle. The system's allocator keeps
@@ -48,7 +49,7 @@ const THREADS_MIN: usize = 2;
 
 /// Exit codes: 0 for success, 1 for a refusal or failure, 2 for a usage error, as from the argument parser.
 fn main() -> ExitCode {
-    let args = match commands::arguments() {
+    let args = match commands::arguments(words()) {
         Ok(args) => args,
         Err(usage) => return misused(&usage),
     };
@@ -72,6 +73,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The words of the command line. `pulumi` runs this program under the name of a credential helper, without any.
+fn words() -> Vec<OsString> {
+    let words: Vec<_> = std::env::args_os().collect();
+    if words.first().is_some_and(|name| credential_helper::is_called(name)) {
+        return ["statewright", "credential-helper", "get"].map(OsString::from).into();
+    }
+    words
 }
 
 /// Prints a usage error, which may quote untrusted text, or the requested help or version.

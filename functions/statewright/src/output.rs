@@ -36,6 +36,11 @@ impl Output {
         self.json
     }
 
+    /// Whether there is a person at a terminal.
+    pub(crate) fn can_ask(self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
     /// Prints the answer: the document as JSON, or its text for people. A command answers once.
     pub(crate) fn answer<T: Serialize>(
         self,
@@ -105,7 +110,7 @@ impl Output {
         if yes {
             return Ok(());
         }
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             bail!("{question} Cannot ask without a terminal: to confirm, add {option}");
         }
         let mut stderr = io::stderr();
@@ -126,7 +131,7 @@ impl Output {
     /// # Errors
     /// If the two differ, there is none, or the terminal fails.
     pub(crate) fn ask_for_password(self, question: &str) -> anyhow::Result<String> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             return read_line();
         }
         let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
@@ -151,7 +156,7 @@ impl Output {
     /// # Errors
     /// If the terminal fails.
     pub(crate) fn ask_for_secret(self, question: &str) -> anyhow::Result<String> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             return read_line();
         }
         let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
@@ -171,7 +176,7 @@ impl Output {
     /// # Errors
     /// If the terminal fails.
     pub(crate) fn ask(self, question: &str) -> anyhow::Result<Option<String>> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !self.can_ask() {
             return Ok(None);
         }
         let mut stderr = io::stderr();

@@ -43,6 +43,24 @@ impl ServerUrl {
         written.trim_end_matches('/') == self.0
     }
 
+    /// Whether both addresses lead to the same server: they have the same scheme, host, port and path.
+    pub fn leads_to_same(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+
+    /// The scheme, the host, the port unless it is that of the scheme, and the path.
+    fn parts(&self) -> (&str, String, &str) {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let port = if scheme == "https" { ":443" } else { ":80" };
+        (scheme, authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase(), path)
+    }
+
+    /// Whether the server is at the root of its host.
+    pub fn is_at_root(&self) -> bool {
+        self.parts().2.is_empty()
+    }
+
     /// The host, with the port unless it is the default one; comparable with a `Host` header.
     pub fn host(&self) -> String {
         let authority = self.0.split("://").nth(1).and_then(|rest| rest.split('/').next());
@@ -76,6 +94,7 @@ mod tests {
             ("https://State.example.com:443/base", "state.example.com")
         );
         assert!(url.is("https://State.example.com:443/base/") && !url.is("https://State.example.com:443"));
+        assert!(!url.is_at_root() && ServerUrl::parse("https://a/").unwrap().is_at_root());
         assert_eq!(ServerUrl::parse("http://[::1]:8080").unwrap().host(), "[::1]:8080");
         for bad in [
             "",
@@ -90,6 +109,31 @@ mod tests {
             assert!(ServerUrl::parse(bad).is_err(), "{bad:?} was taken as an address");
         }
         assert!(ServerUrl::parse(&format!("http://{}", "x".repeat(BYTES_MAX))).is_err());
+    }
+
+    #[test]
+    fn addresses_of_one_server_are_known() {
+        let same = |one: &str, other: &str| {
+            ServerUrl::parse(one).unwrap().leads_to_same(&ServerUrl::parse(other).unwrap())
+        };
+        for (one, other) in [
+            ("https://a.example", "https://A.Example:443/"),
+            ("http://a.example:80/base/", "http://a.example/base"),
+            ("http://[::1]:8080", "http://[::1]:8080"),
+        ] {
+            assert!(same(one, other), "{one} {other}");
+        }
+        for other in [
+            "http://a.example",
+            "https://a.example:80",
+            "https://a.example:8443",
+            "https://a.example/base",
+            "https://a.example.evil.example",
+            "https://b.example",
+        ] {
+            assert!(!same("https://a.example", other), "{other}");
+        }
+        assert!(!same("https://a.example/base", "https://a.example/Base"));
     }
 
     #[test]

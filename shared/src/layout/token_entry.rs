@@ -82,7 +82,12 @@ impl TokenEntry {
 
     /// The ID of the token in the API: the start of its hash, which does not reveal the token.
     pub fn id(&self) -> &str {
-        self.hash.get(..ID_DIGITS).unwrap_or(&self.hash)
+        Self::id_in(&self.hash)
+    }
+
+    /// The ID in the hex SHA-256 of a token.
+    pub fn id_in(hash: &str) -> &str {
+        hash.get(..ID_DIGITS).unwrap_or(hash)
     }
 
     /// The hashes of all secrets that the token has.

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use axum::http::Method;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::oidc::aws::PROOF_TYPE;
 use statewright_shared::domain::server_url::ServerUrl;
 
 use super::call::Call;
+use super::code_login::Given;
 use super::settings::{At, Token};
 use super::{Client, settings};
 use crate::args;
@@ -60,19 +60,13 @@ impl fmt::Debug for Oidc {
     }
 }
 
-/// The server's response.
-#[derive(Deserialize)]
-struct Given {
-    access_token: String,
-}
-
 impl Oidc {
     /// Exchanges the token, if one is given, at the server that the user named. The commands that use the result send
     /// it to this server only.
     ///
     /// # Errors
     /// If the token cannot be read or names no organization; [`super::Failure`] if the server refuses it.
-    pub(crate) async fn exchange(&self, at: &At) -> anyhow::Result<Option<(ServerUrl, Token)>> {
+    pub(crate) async fn exchange(&self, at: &At) -> anyhow::Result<Option<(ServerUrl, Given)>> {
         if self.oidc_token.is_none() && !self.aws {
             return Ok(None);
         }
@@ -97,7 +91,7 @@ impl Oidc {
         let call = Call::anonymous(Method::POST, ["api", "oauth", "token"]).json(&body);
         let client = Client::anonymous(&server)?;
         let given: Given = client.json(call).await?;
-        Ok(Some((server, Token::new(given.access_token))))
+        Ok(Some((server, given)))
     }
 
     fn body(&self, subject_kind: &str, token: &str, org: &OrgName) -> Value {
@@ -167,14 +161,15 @@ impl At {
     /// # Errors
     /// As [`Oidc::exchange`].
     pub(crate) async fn with_exchanged(mut self, oidc: &Oidc) -> anyhow::Result<Self> {
-        self.exchanged = oidc.exchange(&self).await?;
+        let exchanged = oidc.exchange(&self).await?;
+        self.exchanged = exchanged.map(|(server, given)| (server, Token::new(given.access_token)));
         Ok(self)
     }
 }
 
 impl Client {
     /// A client without a token, for the sign-in itself.
-    fn anonymous(server: &ServerUrl) -> anyhow::Result<Self> {
+    pub(super) fn anonymous(server: &ServerUrl) -> anyhow::Result<Self> {
         let (settings, http) = (settings::with_token(server, ""), super::Http::to(server)?);
         Ok(Self { settings, linked: None, linked_elsewhere: None, configured: None, http })
     }

@@ -7,6 +7,7 @@
 //! for `--json`, so that scripts get members that a newer server adds, and parsed for people.
 
 mod call;
+mod code_login;
 mod configured;
 mod exchange;
 mod failure;
@@ -14,6 +15,7 @@ mod http;
 mod link;
 mod logins;
 mod settings;
+mod short_lived;
 mod state;
 
 use std::path::{Path, PathBuf};
@@ -29,12 +31,14 @@ use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::Clock as _;
 
 pub(crate) use call::Call;
+pub(crate) use code_login::CodeLogin;
 pub(crate) use configured::{Configured, server_of, state_of};
 pub(crate) use exchange::Oidc;
 pub(crate) use failure::Failure;
 pub(crate) use link::{FILE as LINK_FILE, Link, Linked};
-pub(crate) use logins::Logins;
+pub(crate) use logins::{Login, Logins};
 pub(crate) use settings::{At, Token};
+pub(crate) use short_lived::ShortLived;
 pub(crate) use state::{Named, StateRef, WhichState};
 
 use http::Http;

@@ -231,6 +231,7 @@ fn is_private(server: &ServerUrl) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::logins::Login;
     use super::*;
 
     const HERE: &str = "http://127.0.0.1:8080";
@@ -267,8 +268,8 @@ mod tests {
     #[test]
     fn our_login_is_for_its_server_only() {
         let mut logins = Logins::default();
-        logins.add(&url("https://b"), "ours-b");
-        logins.add(&url("https://a"), "ours-a");
+        logins.add(&url("https://b"), Login::with("ours-b"));
+        logins.add(&url("https://a"), Login::with("ours-a"));
         let with = |variables: &[_]| Environment { logins: logins.clone(), ..env(variables) };
         assert_eq!(found(&at(None), &with(&[])), ("https://a".to_owned(), "ours-a".to_owned(), LOGIN));
         assert_eq!(found(&at(Some("https://b")), &with(&[])).1, "ours-b");

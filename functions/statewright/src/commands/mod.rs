@@ -10,6 +10,7 @@ mod backup_on_aws;
 mod check;
 mod completions;
 mod copy;
+pub(crate) mod credential_helper;
 mod dep;
 pub(crate) mod doctor;
 mod issuer;
@@ -31,6 +32,7 @@ mod user;
 mod why;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -78,13 +80,15 @@ pub(crate) enum Command {
     /// Inspect stacks, restore their versions and end the updates that lock them. Works while the server
     /// runs.
     Stack(stack::Stack),
-    /// Log in to a server: store an access token for it. The token is asked for at a terminal without echo,
-    /// else read from STATEWRIGHT_TOKEN or the first line of stdin.
+    /// Log in to a server: store an access token for it. At a terminal, you allow it in a browser. Else the token
+    /// is read from STATEWRIGHT_TOKEN or the first line of stdin.
     Login(login::Login),
-    /// Forget the access token for a server.
+    /// Forget the access token for a server, and revoke it if the login made it.
     Logout(login::Logout),
     /// Show the user that you are logged in as.
     Whoami(login::Whoami),
+    /// Let `pulumi` use the tokens of `login`, so that it needs no login of its own.
+    CredentialHelper(credential_helper::CredentialHelper),
     /// Create, inspect and change OpenTofu and Terraform states, at a server.
     State(state::State),
     /// Manage dependencies between states, at a server, and show stale inputs.
@@ -130,6 +134,7 @@ impl Command {
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Whoami(_)
+            | Self::CredentialHelper(_)
             | Self::State(_)
             | Self::Dep(_)
             | Self::Tf(_)
@@ -158,10 +163,11 @@ impl Command {
 }
 
 /// The commands without an audit log of their own: a server keeps it, or there is nothing to audit.
-const WITHOUT_AUDIT_LOG: [&str; 11] = [
+const WITHOUT_AUDIT_LOG: [&str; 12] = [
     "login",
     "logout",
     "whoami",
+    "credential-helper",
     "state",
     "dep",
     "policy",
@@ -182,12 +188,12 @@ pub(crate) fn command_line() -> clap::Command {
     })
 }
 
-/// The parsed arguments of this process.
+/// The parsed arguments, after the name of the program.
 ///
 /// # Errors
 /// A usage error, or clap's request to print help or the version.
-pub(crate) fn arguments() -> Result<Args, clap::Error> {
-    Args::from_arg_matches(&command_line().try_get_matches()?)
+pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
+    Args::from_arg_matches(&command_line().try_get_matches_from(words)?)
 }
 
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
@@ -209,8 +215,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Why(why) => Box::pin(why::run(why, out)).await,
         Command::Stack(stack) => stack::run(stack, out).await,
         Command::Login(login) => Box::pin(login::login(login, out)).await,
-        Command::Logout(logout) => login::logout(logout, out).await,
+        Command::Logout(logout) => Box::pin(login::logout(logout, out)).await,
         Command::Whoami(whoami) => Box::pin(login::whoami(whoami, out)).await,
+        Command::CredentialHelper(helper) => Box::pin(credential_helper::run(helper, out)).await,
         Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,

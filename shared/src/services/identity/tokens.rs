@@ -381,6 +381,11 @@ pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>
     items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
 }
 
+/// The ID that the API has for the token with this secret.
+pub fn id_of(secret: &str) -> String {
+    TokenEntry::id_in(&Shown::Token(secret).hash()).to_owned()
+}
+
 /// Which tokens a list has. Revoked ones are in none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shows {
