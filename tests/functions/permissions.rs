@@ -389,6 +389,34 @@ async fn people(functions: &Functions) {
     let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
     let given = alice.submit("/cli-login", &form).await;
     assert!(given.leads_to.starts_with("http://127.0.0.1:43210/?accessToken=swt_"), "{}", given.leads_to);
+    our_login(functions, &mut alice).await;
+}
+
+/// `statewright login`: a code by each way, its token, and a short-lived one.
+async fn our_login(functions: &Functions, alice: &mut Visitor) {
+    // RFC 7636, appendix B.
+    let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+    let query = format!("code_challenge={challenge}&code_challenge_method=S256");
+    assert_eq!(alice.open(&format!("/cli-login/authorize?{query}")).await.status, 200);
+    let form = [("code_challenge", challenge), ("days", "7"), ("port", "43210"), ("state", verifier)];
+    let led = alice.submit("/cli-login/authorize", &form).await.leads_to;
+    let brought = led.split("code=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+    let shown = alice.submit("/cli-login/code", &form).await.text;
+    let copied = shown.split("<code class=\"secret\">").nth(1).unwrap().split('<').next().unwrap();
+    let ask = async |body: Value| {
+        let request = reqwest::Client::new().post(format!("{}/api/oauth/token", functions.url)).json(&body);
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.json::<Value>().await.unwrap()["access_token"].as_str().unwrap().to_owned()
+    };
+    let mut token = String::new();
+    for code in [brought.as_str(), copied] {
+        let body = json!({ "grant_type": "authorization_code", "code": code, "code_verifier": verifier });
+        token = ask(body).await;
+    }
+    let short = ask(json!({ "grant_type": "refresh_token", "refresh_token": token })).await;
+    assert!(short.starts_with("swt_") && short != token);
 }
 
 /// The password of a user, as clients of states send it.

@@ -22,6 +22,7 @@ mod home;
 mod labels;
 mod limits;
 mod literals;
+mod login_codes;
 mod memory;
 mod observability;
 mod oidc;
