@@ -1,19 +1,25 @@
-//! People at a browser: signing in with a real provider, `pulumi login`, and the pages of their own user.
+//! People at a browser: signing in with a real provider, `pulumi login`, `statewright login`, and the pages of their
+//! own user.
 //!
 //! Each page is checked for faults of accessibility in both themes, for errors of the console, which include violations
 //! of the content security policy, and for its width on a phone. `STATEWRIGHT_PICTURES=FOLDER` also takes pictures.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use serde_json::Value;
 use statewright_shared::domain::names::{Login, OrgName, ProviderName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
 use statewright_shared::layout::SignInProvider;
-use statewright_shared::services::identity::{invitations, providers};
+use statewright_shared::services::identity::{invitations, passwords, providers};
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::browser::{CLIENT_ID, CLIENT_SECRET, Chromium, Provider};
-use statewright_tests::cli::PulumiCli;
+use statewright_tests::cli::{Output, PulumiCli};
 use statewright_tests::running::Running;
+use statewright_tests::tools;
 
 use crate::BACKEND;
 use crate::support::assert_says;
@@ -119,6 +125,116 @@ async fn pulumi_logs_in_by_a_browser_and_a_provider() {
     page.arrives(&format!("{}/signin", app.url)).await;
     page.open(&format!("{}/user/settings/account", app.url)).await;
     assert!(page.url().await.contains("/signin?next=/user/settings/account"));
+}
+
+/// The word with this text that a command has printed.
+fn printed(command: &Running, text: &str) -> String {
+    let said = command.said();
+    let word = said.split_whitespace().find(|word| word.contains(text));
+    word.unwrap_or_else(|| panic!("no {text}: {said}")).to_owned()
+}
+
+/// Runs a command of `statewright` in the home of a client.
+async fn ours(cli: &PulumiCli, arguments: &[&str]) -> Output {
+    let arguments: Vec<_> = arguments.iter().map(OsStr::new).collect();
+    cli.run_program(tools::statewright(), &arguments).await
+}
+
+/// The token that `statewright login` stored in the home of a client for this server.
+fn stored_token(cli: &PulumiCli, url: &str) -> String {
+    let file = fs::read(cli.home_dir().join(".config/statewright/credentials.json")).unwrap();
+    let text: Value = serde_json::from_slice(&file).unwrap();
+    text["tokens"][url]["token"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn our_command_line_logs_in_by_a_browser() {
+    let app = TestApp::on(BACKEND).await;
+    let provider = provider_of(&app).await;
+    // The browser of the machine is a program that stores the page.
+    let cli = PulumiCli::new();
+    let (script, opened) = (cli.home_dir().join("browser"), cli.home_dir().join("opened"));
+    fs::write(&script, format!("#!/bin/sh\nprintf %s \"$1\" > {}\n", opened.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let cli = cli.env("BROWSER", &script);
+    let login = cli.spawn_program_at_terminal(tools::statewright(), &["login", &app.url]);
+    login.says("add --no-browser").await;
+    let address = printed(&login, "/cli-login/authorize?");
+    assert!(address.starts_with(&format!("{}/cli-login/authorize?", app.url)), "{address}");
+
+    let mut page = Chromium::start();
+    page.open(&address).await;
+    page.click("text=Sign in with Example Corp").await;
+    at_provider(&mut page, &provider, "bob+dev").await;
+    page.arrives(address.split('?').next().unwrap()).await;
+    let text = page.text().await;
+    assert!(text.contains("logged in as bob") && text.contains("statewright login on "), "{text}");
+    page.check_page("authorize").await;
+
+    // A program that guesses the state changes nothing, and the command waits on.
+    let port = address.split("&port=").nth(1).unwrap().split('&').next().unwrap();
+    let guess = format!("http://127.0.0.1:{port}/?code=bob.swc_0&state={}", "0".repeat(43));
+    assert_eq!(reqwest::get(guess).await.unwrap().status(), 400);
+    page.click("button:has-text('Log it in')").await;
+    page.arrives(&format!("{}/welcome/cli", app.url)).await;
+    let done = login.wait().await.assert_success();
+    assert_says(&done, &[&format!("logged in as bob at {}", app.url), "and ends at "]);
+    assert_eq!(fs::read_to_string(opened).unwrap(), address);
+
+    let token = stored_token(&cli, &app.url);
+    assert!(!done.stdout.contains(&token), "{done}");
+    assert_says(&ours(&cli, &["whoami"]).await.assert_success(), &["bob at ", "`statewright login`"]);
+    page.open(&format!("{}/user/settings/tokens", app.url)).await;
+    let text = page.text().await;
+    assert!(text.contains("cli-") && text.contains("statewright login on "), "{text}");
+
+    app.get("/api/user").token(&token).send().await.expect(200);
+    let out = ours(&cli, &["logout", &app.url]).await.assert_success();
+    assert_says(&out, &["the token no longer works"]);
+    app.get("/api/user").token(&token).send().await.refused(401);
+    ours(&cli, &["whoami"]).await.assert_failure();
+}
+
+#[tokio::test]
+async fn our_command_line_takes_a_copied_code() {
+    let app = TestApp::on(BACKEND).await;
+    let alice = Login::parse(USER).unwrap();
+    passwords::set(&app.context, &alice, "correct horse battery").await.unwrap();
+    let mut page = Chromium::start();
+    page.open(&format!("{}/signin", app.url)).await;
+    page.fill("input[name=login]", USER).await;
+    page.fill("input[name=password]", "correct horse battery").await;
+    page.press("Enter").await;
+    page.arrives(&format!("{}/user/settings/account", app.url)).await;
+
+    let cli = PulumiCli::new();
+    let mut code = String::new();
+    for is_of_this_login in [true, false] {
+        let login = cli.spawn_program_at_terminal(tools::statewright(), &["login", &app.url, "--no-browser"]);
+        login.says("or an access token: ").await;
+        if is_of_this_login {
+            page.open(&printed(&login, "/cli-login/authorize?")).await;
+            page.check_page("authorize-by-code").await;
+            page.click("button:has-text('Show the code')").await;
+            page.arrives(&format!("{}/cli-login/code", app.url)).await;
+            page.check_page("login-code").await;
+            code = page.value("code.secret").await;
+        }
+        login.types(&format!("{code}\r"));
+        let done = login.wait().await;
+        assert!(!done.stdout.contains(&code), "{done}");
+        match is_of_this_login {
+            true => assert_says(&done.assert_success(), &["logged in as alice"]),
+            // The code of an earlier login, which was used too.
+            false => assert_says(&done.assert_failure(), &["the code is not valid, was used already"]),
+        }
+    }
+    ours(&cli, &["whoami"]).await.assert_success();
+    // Without a screen, the code is asked for at once; an access token will do.
+    let login = PulumiCli::new().spawn_program_at_terminal(tools::statewright(), &["login", &app.url]);
+    login.says("or an access token: ").await;
+    login.types(&format!("{}\r", app.token));
+    assert_says(&login.wait().await.assert_success(), &["logged in as alice"]);
 }
 
 #[tokio::test]

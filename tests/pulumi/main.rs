@@ -11,6 +11,7 @@ mod both;
 mod browser;
 mod conflicts;
 mod crashes;
+mod credential_helper;
 mod environments;
 mod failures;
 mod history;

@@ -227,6 +227,12 @@ impl PulumiCli {
         Running::start(command, shown, self.patience, self.home.clone()).wait().await
     }
 
+    /// The same on a terminal, in the background.
+    pub fn spawn_program_at_terminal(&self, program: &Path, arguments: &[&str]) -> Running {
+        let (command, shown) = self.command_of(program, arguments);
+        Running::start_at_terminal(command, shown, self.patience, self.home.clone())
+    }
+
     /// The command to start, and its text.
     fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> (Command, String) {
         self.command_of(&self.programs.join("pulumi"), arguments)
