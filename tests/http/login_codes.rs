@@ -1,5 +1,5 @@
-//! `statewright login`: the pages that allow it, its codes, and the short-lived tokens of its token. The command
-//! itself, with a real browser, is in `tests/pulumi/browser.rs`.
+//! `statewright login`: the pages that allow it, its codes, and the short-lived tokens of its token. The
+//! command itself, with a real browser, is in `tests/pulumi/browser.rs`.
 
 use std::time::Duration;
 

@@ -75,7 +75,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The words of the command line. `pulumi` runs this program under the name of a credential helper, without any.
+/// The words of the command line. `pulumi` runs this program under the name of a credential helper, without
+/// any.
 fn words() -> Vec<OsString> {
     let words: Vec<_> = std::env::args_os().collect();
     if words.first().is_some_and(|name| credential_helper::is_called(name)) {

@@ -1,5 +1,5 @@
-//! Proof Key for Code Exchange (RFC 7636), only with the method S256: the program that began a login proves it
-//! when it gets the token.
+//! Proof Key for Code Exchange (RFC 7636), only with the method S256: the program that began a login proves
+//! it when it gets the token.
 
 use std::fmt;
 

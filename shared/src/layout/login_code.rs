@@ -5,8 +5,8 @@ use super::record::Record;
 use crate::domain::names::Login;
 use crate::ports::Timestamp;
 
-/// A code that gives `statewright login` a token, once. Written when its user allows the login in a browser; deleted
-/// when it is used. The store may delete it when it is too old.
+/// A code that gives `statewright login` a token, once. Written when its user allows the login in a browser;
+/// deleted when it is used. The store may delete it when it is too old.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginCode {
     /// When the user was created: a later user may have the same login.

@@ -1,6 +1,6 @@
-//! The login of a person: a page of the server asks the person, and gives a code, for which only this process gets a
-//! token (RFC 7636). The browser brings the code to a port of this machine (RFC 8252, section 7.3), or the person
-//! copies it.
+//! The login of a person: a page of the server asks the person, and gives a code, for which only this process
+//! gets a token (RFC 7636). The browser brings the code to a port of this machine (RFC 8252, section 7.3), or
+//! the person copies it.
 
 use std::collections::HashMap;
 use std::fmt;

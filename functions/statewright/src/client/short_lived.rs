@@ -1,6 +1,6 @@
-//! Short-lived tokens of a login, for other programs: the server makes one of the stored token, and it is used again
-//! until shortly before it ends. They are in a file of their own, so that no other program that asks for one
-//! overwrites a login of the same moment.
+//! Short-lived tokens of a login, for other programs: the server makes one of the stored token, and it is
+//! used again until shortly before it ends. They are in a file of their own, so that no other program that
+//! asks for one overwrites a login of the same moment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -65,8 +65,8 @@ fn write(tokens: BTreeMap<String, ShortLived>) -> anyhow::Result<()> {
 }
 
 impl ShortLived {
-    /// A token of this login, which is made anew if `rejected` or if there is none. If the server makes none of it, such
-    /// as of an organization's token, it is the token of the login itself.
+    /// A token of this login, which is made anew if `rejected` or if there is none. If the server makes none
+    /// of it, such as of an organization's token, it is the token of the login itself.
     ///
     /// # Errors
     /// [`Failure`] if the login has ended, or without an answer.

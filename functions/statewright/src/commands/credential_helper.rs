@@ -1,5 +1,6 @@
-//! `statewright credential-helper`: gives the `pulumi` CLI the token of `statewright login`, so that it needs no login
-//! of its own. The CLI runs it under the name [`NAME`] from its own folder or from the PATH, with one request on stdin.
+//! `statewright credential-helper`: gives the `pulumi` CLI the token of `statewright login`, so that it needs
+//! no login of its own. The CLI runs it under the name [`NAME`] from its own folder or from the PATH, with
+//! one request on stdin.
 //!
 //! Source: pulumi v3.274.1, `pkg/auth/credentialhelper/helper.go`.
 
@@ -135,8 +136,8 @@ async fn get(out: Output) -> anyhow::Result<()> {
     out.text(&serde_json::to_string(&answer).context("cannot serialize the answer")?)
 }
 
-/// The login that a request is about: that of exactly the selected backend. If none is selected, the last login, if
-/// that is the default.
+/// The login that a request is about: that of exactly the selected backend. If none is selected, the last
+/// login, if that is the default.
 fn login_for<'a>(logins: &'a Logins, request: &Request) -> Option<(ServerUrl, &'a Login)> {
     match request.selected_backend_url.as_str() {
         "" => logins.default_of_pulumi(),

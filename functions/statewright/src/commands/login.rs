@@ -24,8 +24,8 @@ pub(crate) struct Login {
     /// login].
     #[arg(value_name = "URL", value_parser = args::server_url, conflicts_with = "server")]
     url: Option<ServerUrl>,
-    /// Print the address of the page for the login, and ask for its code. For a machine without a browser: open the
-    /// page on any other one.
+    /// Print the address of the page for the login, and ask for its code. For a machine without a browser:
+    /// open the page on any other one.
     #[arg(long, conflicts_with = "shown")]
     no_browser: bool,
     #[command(flatten)]
@@ -137,8 +137,8 @@ fn has_browser() -> bool {
     is_set("BROWSER") || (has_screen && !is_set("SSH_CONNECTION"))
 }
 
-/// Opens a page with the program that BROWSER names, or with that of the system. The page is printed too, so a failure
-/// is not reported.
+/// Opens a page with the program that BROWSER names, or with that of the system. The page is printed too, so
+/// a failure is not reported.
 fn open_browser(page: &str) {
     let named = env::var("BROWSER").ok();
     let named = named.as_deref().and_then(|programs| programs.split(':').find(|program| !program.is_empty()));
@@ -181,8 +181,8 @@ pub(crate) async fn logout(logout: Logout, out: Output) -> anyhow::Result<()> {
     })
 }
 
-/// Ends the tokens of a login at the server: those that others gave may be used elsewhere too. Returns whether the
-/// login's own token ended.
+/// Ends the tokens of a login at the server: those that others gave may be used elsewhere too. Returns
+/// whether the login's own token ended.
 async fn revoke(server: &ServerUrl, login: &Stored, short_lived: Option<String>, out: Output) -> bool {
     let Ok(client) = Client::with_token(server, login.token()) else { return false };
     let end = async |token: &str| {

@@ -1,6 +1,6 @@
-//! The pages of `statewright login` in a browser: the person allows it, and the program gets a code. It listens on
-//! this machine (RFC 8252, section 7.3), or the person copies the code. Only the program that has the verifier of the
-//! challenge can use it.
+//! The pages of `statewright login` in a browser: the person allows it, and the program gets a code. It
+//! listens on this machine (RFC 8252, section 7.3), or the person copies the code. Only the program that has
+//! the verifier of the challenge can use it.
 
 use axum::extract::{Query, State};
 use maud::html;

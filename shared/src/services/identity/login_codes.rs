@@ -1,6 +1,6 @@
-//! Logins of our own command line: a person allows it in a browser, and the program gets a code, for which only the
-//! program that began the login gets a token (RFC 7636 and RFC 8252). The token makes short-lived ones for other
-//! programs.
+//! Logins of our own command line: a person allows it in a browser, and the program gets a code, for which
+//! only the program that began the login gets a token (RFC 7636 and RFC 8252). The token makes short-lived
+//! ones for other programs.
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ pub struct Given {
     pub requester: Requester,
 }
 
-/// Makes the code that the person allows, who signed in a short time ago. Only the program with the verifier of
-/// `challenge` can use it.
+/// Makes the code that the person allows, who signed in a short time ago. Only the program with the verifier
+/// of `challenge` can use it.
 ///
 /// # Errors
 /// `SignInError::SessionTooOld`.
@@ -71,7 +71,8 @@ pub async fn give(
     }
 }
 
-/// Uses a code, and gives its token. A code works once, and only with its verifier; all other codes are refused alike.
+/// Uses a code, and gives its token. A code works once, and only with its verifier; all other codes are
+/// refused alike.
 ///
 /// # Errors
 /// [`ExchangeError::Code`]; [`AccessError::SignInNeeded`].
