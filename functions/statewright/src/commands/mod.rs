@@ -188,7 +188,7 @@ pub(crate) fn command_line() -> clap::Command {
     })
 }
 
-/// The parsed arguments, after the name of the program.
+/// The parsed command line, of which the first word is the name of the program.
 ///
 /// # Errors
 /// A usage error, or clap's request to print help or the version.

@@ -87,7 +87,7 @@ pub(crate) async fn page(
                 }
             }
             form method="post" action=(target) {
-                input type="hidden" name="code_challenge" value=(asked.challenge);
+                input type="hidden" name="code_challenge" value=(asked.challenge.as_str());
                 input type="hidden" name="description" value=(asked.description);
                 @if let Some((port, state)) = &asked.back {
                     input type="hidden" name="port" value=(port.port());

@@ -31,7 +31,8 @@ const SCHEME: &str = "token";
 /// The type of a personal token. Source: pulumi v3.274.1, `pkg/auth/oidc.go`.
 const PERSONAL: &str = "urn:pulumi:token-type:access_token:personal";
 
-/// Gives a token for that of another issuer, for the code of a login, or for a longer-lived one. All refusals have the form of RFC 6749.
+/// Gives a token for that of another issuer, for the code of a login, or for a longer-lived one. All refusals
+/// have the form of RFC 6749.
 pub(crate) async fn exchange(State(app): State<App>, context: RequestContext, request: Request) -> Response {
     match exchanged(&app, &context, request).await {
         Ok(response) => response,
