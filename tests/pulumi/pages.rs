@@ -88,7 +88,11 @@ const OPERATING: Page = Page {
     ],
 };
 
-const SIGN_IN: Page = Page { path: "shared/docs/sign-in.md", before: &[("", "serve")] };
+const SIGN_IN: Page = Page {
+    path: "shared/docs/sign-in.md",
+    // Without a terminal, the token is that of the environment.
+    before: &[("", "serve"), ("statewright login", "export STATEWRIGHT_TOKEN=$token")],
+};
 
 const TERRAFORM: Page = Page {
     path: "shared/docs/terraform.md",

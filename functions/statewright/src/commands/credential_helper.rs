@@ -193,7 +193,7 @@ struct Installed {
 }
 
 fn install(options: Install, out: Output) -> anyhow::Result<()> {
-    let program = env::current_exe().context("cannot find this program")?;
+    let program = program()?;
     let folder = match options.folder {
         Some(folder) => std::path::absolute(folder).context("the current folder no longer exists")?,
         None => folders(&program).into_iter().find(|folder| is_in_path(folder)).context(
@@ -243,7 +243,7 @@ struct Uninstalled {
 }
 
 fn uninstall(options: Uninstall, out: Output) -> anyhow::Result<()> {
-    let program = env::current_exe().context("cannot find this program")?;
+    let program = program()?;
     let folders = match options.folder {
         Some(folder) => vec![folder],
         None => folders(&program),
@@ -267,6 +267,16 @@ fn uninstall(options: Uninstall, out: Output) -> anyhow::Result<()> {
             format!("removed {}", removed.join(" and "))
         }
     })
+}
+
+/// This program, as the PATH has it: that name stays when the program is upgraded.
+fn program() -> anyhow::Result<PathBuf> {
+    let program = env::current_exe().context("cannot find this program")?;
+    let this = fs::canonicalize(&program).context("cannot find this program")?;
+    let name = this.file_name().unwrap_or_default();
+    let mut named = in_path().into_iter().map(|folder| folder.join(name));
+    let found = named.find(|named| fs::canonicalize(named).is_ok_and(|found| found == this));
+    Ok(found.unwrap_or(program))
 }
 
 /// The folders that programs of this user are in.
