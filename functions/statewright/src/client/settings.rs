@@ -197,7 +197,8 @@ fn token(server: &ServerUrl, is_of_user: bool, env: &Environment) -> Option<(Str
     if let Some(token) = env.get(PULUMI_TOKEN).filter(|_| is_of_user && is_of_pulumi) {
         return Some((token.to_owned(), PULUMI_TOKEN));
     }
-    let of_it = env.credentials.access_tokens.iter().find(|(url, _)| server.is(url));
+    // With a credential helper, Pulumi stores an empty one.
+    let of_it = env.credentials.access_tokens.iter().find(|(url, token)| server.is(url) && !token.is_empty());
     of_it.map(|(_, token)| (token.clone(), PULUMI_LOGIN))
 }
 
@@ -242,8 +243,9 @@ mod tests {
 
     fn env(variables: &[(&'static str, &str)]) -> Environment {
         let variables = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let credentials =
-            format!(r#"{{"current":"{HERE}","accessTokens":{{"{HERE}":"stored","https://b":"of-b"}}}}"#);
+        let credentials = format!(
+            r#"{{"current":"{HERE}","accessTokens":{{"{HERE}":"stored","https://b":"of-b","https://e":""}}}}"#
+        );
         let logins = Logins::default();
         Environment { variables, logins, credentials: serde_json::from_str(&credentials).unwrap() }
     }
@@ -300,6 +302,8 @@ mod tests {
         let pulumis = env(&[(PULUMI_TOKEN, "pulumis"), (PULUMI_URL, "https://c")]);
         let refused = resolve(&at(Some("https://d")), None, &pulumis).unwrap_err().to_string();
         assert!(refused.starts_with("no access token for https://d is known"), "{refused}");
+        let helped = resolve(&at(Some("https://e")), None, &env(&[])).unwrap_err().to_string();
+        assert!(helped.starts_with("no access token for https://e is known"), "{helped}");
         assert_eq!(found(&at(Some("https://b")), &pulumis).1, "of-b");
     }
 
