@@ -495,8 +495,8 @@ async fn a_certificate_may_do_less_than_its_owner_as_a_token_may() {
 async fn no_public_part_of_a_certificate_is_a_token() {
     let app = with_password().await;
     let known = certificate(&app, "bob", "laptop-key", None).await;
-    let entries = tokens::list_tokens(&app.context, &login("bob")).await.unwrap();
-    let entry = entries.iter().find(|entry| entry.certificate.is_some()).unwrap();
+    let entries = tokens::list_all(&app.context, &tokens::Owner::User(login("bob"))).await.unwrap();
+    let entry = entries.iter().map(|listed| &listed.entry).find(|entry| entry.certificate.is_some()).unwrap();
     let latin = String::from_utf8_lossy(&known).into_owned();
     for shown_as in
         [&entry.hash, entry.certificate.as_ref().unwrap(), &hex_bytes(&known), &STANDARD.encode(&known)]

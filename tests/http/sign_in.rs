@@ -468,7 +468,7 @@ async fn other_sites_cannot_send_forms() {
         assert!(refused.starts_with("The request does not come from a page of this server"), "{refused}");
         browser.send(Method::POST, "/signin", site, Some(&form)).await.refuses(403);
     }
-    assert_eq!(tokens::list_tokens(&app.context, &login("bob")).await.unwrap().len(), 0);
+    assert_eq!(tokens::list_all(&app.context, &tokens::Owner::User(login("bob"))).await.unwrap().len(), 0);
 }
 
 #[tokio::test]
@@ -622,9 +622,9 @@ async fn the_command_line_gets_a_token_by_a_click() {
     let token = given.leads_to.strip_prefix("http://127.0.0.1:43210/?accessToken=").unwrap();
     let token = token.strip_suffix(&format!("&nonce={nonce}")).unwrap();
     app.get("/api/user").token(token).send().await.expect(200);
-    let listed = tokens::list_tokens(&app.context, &login("bob")).await.unwrap();
-    assert_eq!(listed[0].token.description, "by <b>");
-    assert_eq!(listed[0].token.expires, Some(START.plus(Duration::from_secs(7 * 24 * 3600))));
+    let listed = tokens::list_all(&app.context, &tokens::Owner::User(login("bob"))).await.unwrap();
+    assert_eq!(listed[0].entry.token.description, "by <b>");
+    assert_eq!(listed[0].entry.token.expires, Some(START.plus(Duration::from_secs(7 * 24 * 3600))));
     // Only this machine, and only what the command line sends.
     for (name, value) in [
         ("cliSessionPort", "43210@evil.example"),

@@ -339,8 +339,8 @@ async fn tokens_are_managed_by_admins_of_their_owner_alone() {
     assert_eq!(listed(&app, &of_team, &lead).await.len(), 1);
     end(&app, &of_team, &lead, &id).await.expect(204);
     // Another user's tokens have no path at all.
-    let mates = tokens::list_tokens(&app.context, &login("mate")).await.unwrap();
-    end(&app, PERSONAL, &app.token, mates[0].id()).await.refused(404);
+    let mates = tokens::list_all(&app.context, &Owner::User(login("mate"))).await.unwrap();
+    end(&app, PERSONAL, &app.token, mates[0].entry.id()).await.refused(404);
 
     // A machine that is an admin manages machines.
     let (_, admin) = make(&app, &of_org, &app.token, json!({ "name": "root", "admin": true })).await;
@@ -534,8 +534,9 @@ async fn an_admin_ends_members_tokens_that_work_here_alone() {
     let (here, limited) = make(&app, PERSONAL, &both, json!({ "name": "here", "organization": ORG })).await;
     let members = |user: &str| format!("/api/orgs/{ORG}/members/{user}/tokens");
     let id_of = async |user: &str, name: &str| {
-        let all = tokens::list_tokens(&app.context, &login(user)).await.unwrap();
-        all.iter().find(|entry| entry.token.name.as_str() == name).unwrap().id().to_owned()
+        let all = tokens::list_all(&app.context, &Owner::User(login(user))).await.unwrap();
+        let named = all.iter().map(|listed| &listed.entry).find(|entry| entry.token.name.as_str() == name);
+        named.unwrap().id().to_owned()
     };
 
     let names = async |user: &str| {

@@ -75,7 +75,7 @@ async fn a_deleted_users_tokens_end_and_do_not_serve_a_namesake() {
 
     users::create(&app.context, &login("bob"), &[org(ORG)], Role::Member).await.unwrap();
     app.get("/api/user").token(&laptop).send().await.refused(401);
-    assert!(tokens::list_tokens(&app.context, &login("bob")).await.unwrap().is_empty());
+    assert!(tokens::list_all(&app.context, &tokens::Owner::User(login("bob"))).await.unwrap().is_empty());
     // All names are free again.
     let laptop = token(&app, "bob", "laptop").await;
     app.get("/api/user").token(&laptop).send().await.expect(200);

@@ -156,6 +156,7 @@ fn read_all() -> Files {
         state_version
         token
         token_entry
+        token_use
         unfinished_copy
         update
         update_detail

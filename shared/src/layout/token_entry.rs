@@ -73,7 +73,8 @@ impl TokenEntry {
         KeyPrefix::new(Self::list_of(of, login), PREFIX)
     }
 
-    fn list_of(of: &Principal, login: &Login) -> String {
+    /// The partition of the list of this principal.
+    pub(super) fn list_of(of: &Principal, login: &Login) -> String {
         match of {
             Principal::User => format!("USER#{login}"),
             Principal::Organization | Principal::Team(_) => format!("ORG#{login}"),

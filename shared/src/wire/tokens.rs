@@ -108,6 +108,8 @@ pub struct Token {
     pub description: String,
     /// RFC 3339.
     pub created: String,
+    /// Seconds since the epoch, to the hour; 0 for never.
+    pub last_used: i64,
     /// Seconds since the epoch; 0 for never.
     pub expires: i64,
     pub admin: bool,
@@ -136,7 +138,7 @@ pub struct RoleOfToken {
 }
 
 impl Token {
-    pub fn of(entry: TokenEntry) -> Self {
+    pub fn of(entry: TokenEntry, used: Option<Timestamp>) -> Self {
         let id = entry.id().to_owned();
         let token = entry.token;
         let role = |role: Role| RoleOfToken {
@@ -152,6 +154,7 @@ impl Token {
             name: token.name.into(),
             description: token.description,
             created: token.created.to_rfc3339(),
+            last_used: used.map_or(0, Timestamp::seconds),
             expires: token.expires.map_or(0, Timestamp::seconds),
             admin: token.may == Some(Role::Admin) && token.of == Principal::Organization,
             created_by: token.created_by.map(String::from),

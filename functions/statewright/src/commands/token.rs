@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
-use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::TokenEntry;
 use statewright_shared::ports::Timestamp;
-use statewright_shared::services::Error;
-use statewright_shared::services::identity::tokens::{self, Issued, NewToken, Shows};
+use statewright_shared::services::identity::last_use::UsedToken;
+use statewright_shared::services::identity::tokens::{self, Issued, NewToken};
 use statewright_shared::services::updates::running::Begun;
 
 use super::running::{self, Running};
@@ -162,6 +161,8 @@ struct Listed {
 struct Line {
     name: TokenName,
     created: Rfc3339,
+    /// When it was last used, to the hour; `None` for never.
+    last_used: Option<Rfc3339>,
     expires: Option<Rfc3339>,
     certificate: Option<String>,
     /// The highest role; `None` for no limit beyond the owner's role.
@@ -227,10 +228,11 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::List { owner } => {
-            let tokens = all(&ctx, &owner.into()).await?;
-            let line = |TokenEntry { token, certificate, .. }| Line {
+            let tokens = tokens::list_all(&ctx, &owner.into()).await?;
+            let line = |UsedToken { entry: TokenEntry { token, certificate, .. }, used }| Line {
                 name: token.name,
                 created: Rfc3339(token.created),
+                last_used: used.map(Rfc3339),
                 expires: token.expires.map(Rfc3339),
                 certificate,
                 may: token.may,
@@ -240,18 +242,20 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
                 let rows = listed.tokens.iter().map(|token| {
                     let certificate = token.certificate.clone().unwrap_or_default();
-                    let (created, expires) = (token.created.to_string(), shown(token.expires.map(|at| at.0)));
+                    let at = |time: Option<Rfc3339>| shown(time.map(|at| at.0));
                     let may = token.may.map_or_else(|| "as its owner".to_owned(), |may| may.to_string());
                     vec![
                         token.name.to_string(),
-                        created,
-                        expires,
+                        token.created.to_string(),
+                        at(token.last_used),
+                        at(token.expires),
                         may,
                         certificate,
                         token.description.clone(),
                     ]
                 });
-                table(&["NAME", "CREATED", "EXPIRES", "ROLE", "CERTIFICATE", "DESCRIPTION"], rows)
+                let head = ["NAME", "CREATED", "LAST USED", "EXPIRES", "ROLE", "CERTIFICATE", "DESCRIPTION"];
+                table(&head, rows)
             })
         }
         Command::Rotate { name, owner, grace, expires_in } => {
@@ -286,19 +290,6 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     }
 }
 
-/// All tokens of an owner, by name.
-async fn all(ctx: &Context, owner: &tokens::Owner) -> Result<Vec<TokenEntry>, Error> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = tokens::list(ctx, owner, Shows::All, after.as_ref(), usize::MAX).await?;
-        all.extend(page.entries);
-        after = page.next;
-        if after.is_none() {
-            return Ok(all);
-        }
-    }
-}
-
-fn shown(expires: Option<Timestamp>) -> String {
-    expires.map_or_else(|| "never".to_owned(), |at| Rfc3339(at).to_string())
+fn shown(time: Option<Timestamp>) -> String {
+    time.map_or_else(|| "never".to_owned(), |at| Rfc3339(at).to_string())
 }

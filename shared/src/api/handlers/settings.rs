@@ -14,10 +14,11 @@ use crate::api::path::ProviderPath;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
 use crate::domain::names::TokenName;
-use crate::layout::{SignInProvider, SignedInBy, TokenEntry};
+use crate::layout::{SignInProvider, SignedInBy};
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::error::SignInError;
+use crate::services::identity::last_use::UsedToken;
 use crate::services::identity::sessions::{Listed, Session};
 use crate::services::identity::{passwords, providers, sessions, sign_in, tokens};
 
@@ -40,8 +41,8 @@ pub(crate) async fn tokens_page(State(app): State<App>, session: Session) -> Ans
 
 async fn show_tokens(app: &App, session: &Session, new: Option<(&TokenName, &str)>) -> Answer {
     let login = &session.caller.user.login;
-    let mut listed = tokens::list_tokens(app, login).await?;
-    listed.sort_by_key(|entry| std::cmp::Reverse(entry.token.created));
+    let mut listed = tokens::list_all(app, &tokens::Owner::User(login.clone())).await?;
+    listed.sort_by_key(|listed| std::cmp::Reverse(listed.entry.token.created));
     let now = app.now();
     let body = html! {
         @if let Some((name, token)) = new {
@@ -55,7 +56,7 @@ async fn show_tokens(app: &App, session: &Session, new: Option<(&TokenName, &str
         section aria-labelledby="tokens" {
             h2 id="tokens" { "Your access tokens" }
             @if listed.is_empty() { p.faint { "You have none." } }
-            @else { ul.list { @for entry in &listed { (token_line(entry, now)) } } }
+            @else { ul.list { @for token in &listed { (token_line(token, now)) } } }
         }
         section aria-labelledby="make" {
             h2 id="make" { "Make a token" }
@@ -86,7 +87,7 @@ fn sign_in_again(next: &str) -> Markup {
     }
 }
 
-fn token_line(entry: &TokenEntry, now: Timestamp) -> Markup {
+fn token_line(UsedToken { entry, used }: &UsedToken, now: Timestamp) -> Markup {
     let token = &entry.token;
     let is_over = token.expires.is_some_and(|expires| expires <= now);
     html! {
@@ -96,6 +97,10 @@ fn token_line(entry: &TokenEntry, now: Timestamp) -> Markup {
                 @if !token.description.is_empty() { p { (token.description) } }
                 p.faint {
                     "Made " (day(token.created)) ", "
+                    @match used {
+                        Some(at) => { "last used " (minute(*at)) ", " }
+                        None => { "never used, " }
+                    }
                     @match token.expires {
                         Some(at) if is_over => { "expired " (day(at)) }
                         Some(at) => { "expires " (day(at)) }

@@ -86,7 +86,7 @@ fn wanted(query: &HashMap<String, String>) -> Result<Wanted, Error> {
 
 fn shown(page: TokenPage) -> Answer {
     json(&Tokens {
-        tokens: page.entries.into_iter().map(Token::of).collect(),
+        tokens: page.tokens.into_iter().map(|token| Token::of(token.entry, token.used)).collect(),
         continuation_token: write_position(page.next.map(String::from)),
     })
 }

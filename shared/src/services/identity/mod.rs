@@ -6,7 +6,7 @@ pub mod code_flow;
 pub mod directory;
 pub mod grants;
 pub mod invitations;
-pub mod login_codes;
+pub mod last_use;
 pub mod members;
 pub(crate) mod membership;
 pub mod oidc;

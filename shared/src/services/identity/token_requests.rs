@@ -207,7 +207,7 @@ pub async fn list_of_member(
     let here = of_member(ctx, caller, org, login).await?;
     let owner = Owner::User(login.clone());
     let mut page = tokens::list(ctx, &owner, shows, after, max).await?;
-    page.entries.retain(|entry| here.has(&entry.token));
+    page.tokens.retain(|listed| here.has(&listed.entry.token));
     Ok(page)
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{membership, principals};
+use super::last_use::UsedToken;
+use super::{last_use, membership, principals};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
@@ -71,8 +72,8 @@ impl Shown<'_> {
     }
 }
 
-/// Finds the owner of this access token. Costs one read of the token and one of its owner, cached for a
-/// minute.
+/// Finds the owner of this access token. Costs one read of the token, and two parallel ones of its owner and of its last
+/// use, cached for a minute. Once an hour, a use of the token costs a write.
 ///
 /// # Errors
 /// [`AccessError`] unless the token is known and valid.
@@ -94,21 +95,29 @@ pub async fn authenticate_run(
 ) -> Result<(Caller, Option<Timestamp>), Error> {
     let now = ctx.now();
     let hash = shown.hash();
-    let (token, user) = match ctx.memory.callers.get(&hash, now, REMEMBERED_FOR) {
-        Some(known) => known,
+    let (token, user, due) = match ctx.memory.callers.get(&hash, now, REMEMBERED_FOR) {
+        Some((token, user)) => (token, user, None),
         None => {
             let unknown = || shown.is_unknown();
-            let token = store::read(ctx, &Token::key(&hash)).await?.ok_or_else(unknown)?.value;
-            let user = principals::find(ctx, &token.of, &token.login).await?;
-            let user = user.and_then(|user| principals::with_role_of(&token, user)).ok_or_else(unknown)?;
+            let item = store::get(ctx, &Token::key(&hash)).await?.ok_or_else(unknown)?;
+            let token = Token::decode(&item.value)?;
+            let (user, due) = futures::join!(
+                principals::find(ctx, &token.of, &token.login),
+                last_use::due(ctx, &token, item.expires)
+            );
+            let user = user?.and_then(|user| principals::with_role_of(&token, user)).ok_or_else(unknown)?;
             ctx.memory.callers.put(hash, now, (token.clone(), user.clone()));
-            (token, user)
+            (token, user, due)
         }
     };
     let ended = user.stops(token.expires).filter(|stops| *stops <= now);
     if ended.is_some_and(|ended| ended.plus(grace) <= now) {
         membership::check_confirmed(&user, now)?;
         return Err(shown.is_over());
+    }
+    // Not the end of a run whose token has expired.
+    if let Some(due) = due.filter(|_| ended.is_none()) {
+        last_use::record(ctx, &token, due).await;
     }
     let caller = Caller::new(user, token);
     Ok(match shown {
@@ -371,21 +380,6 @@ async fn owner_unchanged(ctx: &Context, of: &Principal, login: &Login) -> Result
     })
 }
 
-/// The access tokens and client certificates of a user, by name.
-///
-/// # Errors
-/// [`AccessError::NoUser`].
-pub async fn list_tokens(ctx: &Context, login: &Login) -> Result<Vec<TokenEntry>, Error> {
-    membership::user(ctx, login).await?;
-    let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
-    items.iter().map(|item| Ok(TokenEntry::decode(&item.value)?)).collect()
-}
-
-/// The ID that the API has for the token with this secret.
-pub fn id_of(secret: &str) -> String {
-    TokenEntry::id_in(&Shown::Token(secret).hash()).to_owned()
-}
-
 /// Which tokens a list has. Revoked ones are in none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shows {
@@ -413,7 +407,7 @@ impl Shows {
 #[derive(Debug)]
 pub struct TokenPage {
     /// The tokens, by name.
-    pub entries: Vec<TokenEntry>,
+    pub tokens: Vec<UsedToken>,
     /// The name after which the next page begins; `None` on the last.
     pub next: Option<TokenName>,
 }
@@ -450,7 +444,24 @@ pub async fn list(
         true
     })
     .await?;
-    Ok(TokenPage { entries, next: last.filter(|_| !is_complete) })
+    let tokens = last_use::of_entries(ctx, (&owner.principal(), &owner.login()), after, entries).await?;
+    Ok(TokenPage { tokens, next: last.filter(|_| !is_complete) })
+}
+
+/// All tokens of an owner, by name: for a user, also client certificates.
+///
+/// # Errors
+/// As [`list`].
+pub async fn list_all(ctx: &Context, owner: &Owner) -> Result<Vec<UsedToken>, Error> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = list(ctx, owner, Shows::All, after.as_ref(), usize::MAX).await?;
+        all.extend(page.tokens);
+        after = page.next;
+        if after.is_none() {
+            return Ok(all);
+        }
+    }
 }
 
 /// The token of an owner with this ID.
@@ -506,12 +517,13 @@ async fn scan(
 /// Revokes all access tokens of a user, whether the user exists or not, and returns how many.
 pub(super) async fn end_tokens(ctx: &Context, login: &Login) -> Result<usize, Error> {
     let items = store::query_all(ctx, TokenEntry::of_user(login), usize::MAX).await?;
-    // At most three writes for each token, within the limits of a commit.
-    for chunk in items.chunks(33) {
-        let mut writes = Vec::with_capacity(3 * chunk.len());
+    // At most four writes for each token, within the limits of a commit.
+    for chunk in items.chunks(25) {
+        let mut writes = Vec::with_capacity(4 * chunk.len());
         for item in chunk {
             let entry = TokenEntry::decode(&item.value)?;
             writes.push(delete(item.key.clone(), Expect::Any));
+            writes.push(last_use::forgotten(&entry.token));
             for hash in entry.hashes() {
                 writes.push(delete(Token::key(hash), Expect::Any));
                 ctx.memory.callers.forget(hash);
@@ -559,6 +571,7 @@ pub async fn revoke(ctx: &Context, owner: &Owner, name: &TokenName) -> Result<To
             }
         }];
         writes.extend(entry.value.hashes().map(|hash| delete(Token::key(hash), Expect::Any)));
+        writes.push(last_use::forgotten(&entry.value.token));
         let done = store::commit(ctx, writes).await?;
         for hash in entry.value.hashes() {
             ctx.memory.callers.forget(hash);
