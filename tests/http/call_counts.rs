@@ -330,10 +330,10 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     note("append");
     run.at(&completing).complete("succeeded").await.expect(204);
     note("complete");
-    // The token's user, the stack's id, the signing key, and the key that verifies an update's token are each
-    // read once.
+    // The token's user, its last use, the stack's id, the signing key, and the key that verifies an update's token
+    // are each read once.
     insta::assert_snapshot!(table, @r"
-    begin               7 get, 1 joint commit, 1 blob get, 1 key opened (7)
+    begin               8 get, 1 joint commit, 1 blob get, 1 key opened (7)
     append              1 get, 1 query, 1 commit (2)
     complete            6 get, 2 query, 2 joint commit, 1 blob get, 1 blob put (7)
     ");

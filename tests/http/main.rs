@@ -20,6 +20,7 @@ mod full_disk;
 mod grants;
 mod home;
 mod labels;
+mod last_use;
 mod limits;
 mod literals;
 mod login_codes;
