@@ -567,8 +567,8 @@ async fn a_certificate_costs_what_a_token_costs() {
     app.get(NET).send().await.expect(200);
     counter.take();
     assert_eq!(reads(&app, &known, &[]).await, 200);
-    // The commit is the audit record of the first look in a minute.
-    assert_eq!(describe_calls(counter.take()), "3 get, 1 commit, 1 blob get (5)");
+    // The commits are the record of its use, and the audit record of the first look in a minute.
+    assert_eq!(describe_calls(counter.take()), "4 get, 2 commit, 1 blob get (6)");
     assert_eq!(reads(&app, &known, &[]).await, 200);
     assert_eq!(describe_calls(counter.take()), "1 get, 1 blob get (2)");
 }
