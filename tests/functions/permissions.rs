@@ -14,12 +14,14 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_gateway::Between;
 use statewright_shared::adapters::{SystemClock, SystemIds};
+use statewright_shared::api::routes::{Auth, Group, ROUTES};
 use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
-use statewright_shared::domain::names::{Login, OrgName, ProviderName};
+use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
 use statewright_shared::layout::{Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put};
 use statewright_shared::ports::{BlobKey, Clock as _, Expect, Ids as _};
+use statewright_shared::services::identity::tokens::{self, Owner};
 use statewright_shared::services::identity::{invitations, passwords, providers};
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp, USER};
@@ -123,6 +125,7 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     states(&cold).await;
     environments(&cold).await;
     people(&cold).await;
+    first_uses(&cold).await;
 
     let mut wrong = Vec::new();
     for (name, allowed) in policies() {
@@ -417,6 +420,37 @@ async fn our_login(functions: &Functions, alice: &mut Visitor) {
     }
     let short = ask(json!({ "grant_type": "refresh_token", "refresh_token": token })).await;
     assert!(short.starts_with("swt_") && short != token);
+}
+
+/// A request to each function that authenticates, with a token that none has seen before: its use is recorded.
+async fn first_uses(functions: &Functions) {
+    let mut asked: Vec<Group> = Vec::new();
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
+        if asked.contains(&route.group) {
+            continue;
+        }
+        let name = TokenName::parse(&format!("first-{}", asked.len())).unwrap();
+        asked.push(route.group);
+        let alice = Login::parse(USER).unwrap();
+        let token = tokens::create_token(&functions.context, &alice, &name, None).await.unwrap();
+        let parts = route.path.split('/').map(|part| match part {
+            "{org}" => ORG,
+            part if part.starts_with('{') => "none",
+            part => part,
+        });
+        let url = format!("{}{}", functions.url, parts.collect::<Vec<_>>().join("/"));
+        let request = reqwest::Client::new().request(route.method.clone(), url);
+        let answer = request.header("Authorization", format!("token {token}")).send().await.unwrap();
+        // What the path names need not exist.
+        let status = answer.status();
+        assert!(status != 401 && !status.is_server_error(), "{route:?}: {status}");
+    }
+    assert!(asked.len() > 4, "{asked:?}");
+    let all = tokens::list_all(&functions.context, &Owner::User(Login::parse(USER).unwrap())).await.unwrap();
+    let of_now = all.iter().filter(|token| token.entry.token.name.as_str().starts_with("first-"));
+    for token in of_now {
+        assert!(token.used.is_some(), "{} was not recorded", token.entry.token.name);
+    }
 }
 
 /// The password of a user, as clients of states send it.

@@ -40,7 +40,7 @@ impl Auth {
 /// called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Reads the ledger and published deployments.
+    /// Reads the ledger and published deployments. Writes only when tokens were last used.
     Read,
     /// Encrypts and decrypts secrets.
     Secrets,
