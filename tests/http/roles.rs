@@ -67,13 +67,14 @@ fn commits(calls: Calls) -> u64 {
 }
 
 /// Whether a row is about an organization, by its path or by what it names. Of rows about a team, its admins may have
-/// no role in the organization; and tokens of the caller belong to no organization.
+/// no role in the organization; and tokens and sessions of the caller belong to no organization.
 fn is_about_an_organization(route: &Route) -> bool {
     let is_of_team_tokens = route.path.contains("{team}") && route.path.contains("/tokens");
     matches!(route.auth, Auth::Token | Auth::State | Auth::Run)
         && !route.path.starts_with("/api/user/oidc/")
         && !is_of_team_tokens
         && !route.path.starts_with("/api/user/tokens/")
+        && !route.path.starts_with("/api/user/sessions/")
         && (route.path.contains('{') || ["/api/user/stacks", "/api/esc/environments"].contains(&route.path))
 }
 

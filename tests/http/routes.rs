@@ -29,6 +29,7 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{edge}", EDGE)
         .replace("{environment}", "dev")
         .replace("{session}", EDGE)
+        .replace("{browser}", EDGE)
         .replace("{tag}", "stable")
         .replace("{issuer}", EDGE)
         .replace("{policy}", EDGE)

@@ -8,9 +8,10 @@ use serde_json::Value;
 use statewright_shared::adapters::SystemIds;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::domain::ids::StackId;
-use statewright_shared::domain::names::StackAddress;
-use statewright_shared::layout::{StackEntry, put};
+use statewright_shared::domain::names::{Login, StackAddress};
+use statewright_shared::layout::{SignedInBy, StackEntry, put};
 use statewright_shared::ports::{Expect, Ids, Ledger};
+use statewright_shared::services::identity::sessions;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::StandIn;
 use statewright_tests::commands::{document, of_user, output, run, run_with, statewright};
@@ -106,6 +107,10 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("user password", &serde_json::from_str(&set.stdout).unwrap());
     is_as_shown("org member role", &ask(&["org", "member", "role", "web", "bob", "plan"]).await);
     rights_documents(folder, &mut is_as_shown).await;
+    let bob = Login::parse("bob").unwrap();
+    sessions::begin(&app.context, &bob, SignedInBy::Password, "Firefox/140.0").await.unwrap();
+    is_as_shown("session list", &ask(&["session", "list", "--user", "bob"]).await);
+    is_as_shown("session revoke", &ask(&["session", "revoke", "--all", "--user", "bob"]).await);
     is_as_shown("user remove", &ask(&["user", "remove", "bob", "--yes"]).await);
 
     // Other users can enter a test's folder, which is a finding.

@@ -395,6 +395,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
         | SignInError::NoInvitation => Reason::SignInRefused,
         SignInError::LoginTaken(_) | SignInError::LinkedWithOther(_) => Reason::AccountConflict,
         SignInError::NoSuchSession => Reason::SessionNotFound,
+        SignInError::SessionExceedsToken => Reason::RoleTooLow,
         // Only the operator's commands can get some of these.
         SignInError::NotSecure
         | SignInError::NotBegun

@@ -355,6 +355,17 @@ impl FromHead for MemberPath {
     }
 }
 
+/// The session of a browser in a path: an ID, not validated yet.
+#[derive(Debug)]
+pub(super) struct BrowserText(pub(super) String);
+
+impl FromHead for BrowserText {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        named(parts, "browser").map(Self)
+    }
+}
+
 /// The role in a path, not validated yet.
 #[derive(Debug)]
 pub(super) struct RoleText(pub(super) String);
@@ -376,6 +387,7 @@ fn named(parts: &mut Parts, name: &str) -> Result<String, Failure> {
 from_head!(
     TeamPath,
     MemberPath,
+    BrowserText,
     RoleText,
     ProviderPath,
     UpdatePath,

@@ -275,6 +275,7 @@ fn in_document(name: &str) -> &str {
         "update" => "updateID",
         "tag" => "tagName",
         "session" => "openSessionID",
+        "browser" => "sessionId",
         "issuer" => "issuerId",
         "policy" => "policyId",
         "team" => "teamName",

@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::app::App;
 use super::error::Failure;
 use super::handlers::{
-    audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, members, oidc, openapi, roles, secrets, service, settings, sign_in, stacks, states, teams,
+    audit, checkpoints, cli_login, dependencies, empty, environments, events, grants, health, history, home,
+    members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks, states, teams,
     tfstate, tokens, updates, user,
 };
 use super::response::{self, json_text};
@@ -63,6 +63,7 @@ use crate::wire::pulumi::{
     StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack,
     UpdateStatus, UpdateSummary, User, Versions,
 };
+use crate::wire::sessions::{EndedSessions, Sessions};
 use crate::wire::tfstate::{
     AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
     Outputs, OutputsOf, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
@@ -343,6 +344,31 @@ routes! {
     DELETE "/api/orgs/{org}/members/{user}/tokens/{token}" => tokens::end_of_member {
         auth: Token, needs: Admin, group: Account, audit: "token.delete",
         answer: NoContent, id: DeleteMemberToken,
+    }
+    /// List the browsers in which the user is signed in
+    GET "/api/user/sessions" => sessions::list {
+        auth: Token, needs: Nothing, group: Account,
+        answer: Json(of::<Sessions>), id: ListSessions,
+    }
+    /// Sign the user out in a browser
+    DELETE "/api/user/sessions/{browser}" => sessions::end {
+        auth: Token, needs: Nothing, group: Account, audit: "session.end",
+        answer: NoContent, id: EndSession,
+    }
+    /// List the browsers in which a member is signed in who is in no other organization
+    GET "/api/orgs/{org}/members/{user}/sessions" => sessions::list_of_member {
+        auth: Token, needs: Admin, group: Account,
+        answer: Json(of::<Sessions>), id: ListMemberSessions,
+    }
+    /// Sign a member who is in no other organization out in all browsers
+    DELETE "/api/orgs/{org}/members/{user}/sessions" => sessions::end_all_of_member {
+        auth: Token, needs: Admin, group: Account, audit: "session.end",
+        answer: Json(of::<EndedSessions>), id: EndMemberSessions,
+    }
+    /// Sign a member who is in no other organization out in a browser
+    DELETE "/api/orgs/{org}/members/{user}/sessions/{browser}" => sessions::end_of_member {
+        auth: Token, needs: Admin, group: Account, audit: "session.end",
+        answer: NoContent, id: EndMemberSession,
     }
     /// Change the rules of an organization
     PATCH "/api/orgs/{org}" => tokens::set_rules {

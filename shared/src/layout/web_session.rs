@@ -29,6 +29,24 @@ pub enum SignedInBy {
     Invitation,
 }
 
+impl SignedInBy {
+    /// The word in answers.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Provider(_) => "provider",
+            Self::Password => "password",
+            Self::Invitation => "invitation",
+        }
+    }
+
+    pub fn provider(&self) -> Option<&ProviderName> {
+        match self {
+            Self::Provider(provider) => Some(provider),
+            Self::Password | Self::Invitation => None,
+        }
+    }
+}
+
 impl Record for WebSession {
     const NAME: &'static str = "session";
 }

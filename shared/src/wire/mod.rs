@@ -15,6 +15,7 @@ pub mod oidc;
 pub mod pulumi;
 mod reason;
 pub(crate) mod schema;
+pub mod sessions;
 pub mod tfstate;
 pub mod tokens;
 

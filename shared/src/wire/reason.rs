@@ -83,7 +83,7 @@ reasons! {
     404 "dependency_not_found" DependencyNotFound: "There is no such dependency between states.";
     404 "environment_not_found" EnvironmentNotFound: "The environment does not exist, or the caller may not see it.";
     404 "revision_not_found" RevisionNotFound: "The environment has no such revision.";
-    404 "session_not_found" SessionNotFound: "The opened environment expired, or somebody else opened it. Open it again.";
+    404 "session_not_found" SessionNotFound: "The opened environment, or the session of a browser, is over or belongs to somebody else.";
     404 "provider_not_found" ProviderNotFound: "There is no provider of sign-ins with this name.";
     405 "method_not_allowed" MethodNotAllowed: "The path does not support this method. The `Allow` header lists the supported ones.";
     408 "request_timeout" RequestTimeout: "The request was not complete in time.";

@@ -22,6 +22,7 @@ mod policy;
 mod rehome;
 mod restore_on_aws;
 mod running;
+mod session;
 mod sso;
 mod stack;
 mod state;
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Create, list and revoke access tokens. Works while the server runs.
     Token(token::Token),
+    /// List the browsers in which a user is signed in, and sign a user out. Works while the server runs.
+    Session(session::Session),
     /// Create, list and remove users. Works while the server runs.
     User(user::User),
     /// Manage the providers that people sign in with, in a browser. Works while the server runs.
@@ -143,6 +146,7 @@ impl Command {
             | Self::Consent(_)
             | Self::Outputs(_) => false,
             Self::Token(_)
+            | Self::Session(_)
             | Self::User(_)
             | Self::Sso(_)
             | Self::Org(_)
@@ -208,6 +212,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         // Boxed: these futures are large, and would grow the future of every command.
         Command::Serve(args) => Box::pin(serve::run(*args, audit)).await,
         Command::Token(token) => token::run(token, out).await,
+        Command::Session(session) => session::run(session, out).await,
         Command::User(user) => user::run(user, out).await,
         Command::Sso(sso) => sso::run(sso, out).await,
         Command::Org(org) => Box::pin(org::run(org, out)).await,

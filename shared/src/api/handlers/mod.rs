@@ -19,6 +19,7 @@ pub(super) mod openapi;
 pub(super) mod roles;
 pub(super) mod secrets;
 pub(super) mod service;
+pub(super) mod sessions;
 pub(super) mod settings;
 pub(super) mod sign_in;
 pub(super) mod stacks;

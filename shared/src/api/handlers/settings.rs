@@ -167,7 +167,8 @@ pub(crate) async fn revoke_token(
 pub(crate) async fn account_page(State(app): State<App>, session: Session) -> Answer {
     let user = &session.caller.user;
     let login = &user.login;
-    let (listed, accounts) = (sessions::list(&app, &session).await?, sign_in::accounts(&app, login).await?);
+    let (listed, accounts) =
+        (sessions::list(&app, user, Some(&session)).await?, sign_in::accounts(&app, login).await?);
     let (providers, has_password) = (providers::list(&app).await?, passwords::is_set(&app, login).await?);
     let is_recent = session.is_recent(app.now());
     let unlinked: Vec<&SignInProvider> = providers
@@ -257,7 +258,7 @@ fn session_line(one: &Listed) -> Markup {
 
 /// Ends another session of the person.
 pub(crate) async fn end_session(State(app): State<App>, session: Session, form: Form) -> Answer {
-    sessions::end_by_id(&app, &session.caller, form.needed("id")?).await?;
+    sessions::end_by_id(&app, &session.caller.user.login, form.needed("id")?).await?;
     see_other(ACCOUNT)
 }
 

@@ -114,9 +114,14 @@ pub enum SignInError {
     )]
     NoInvitation,
     /// A user has no session of this ID.
-    #[error("this session does not exist, or is over: open the page again")]
+    #[error("this session does not exist, or is over: list the sessions again")]
     NoSuchSession,
-    /// A page for a command line was opened with a wrong port, or without another part of a login.
+    /// The token of a request is limited, and a session is not.
+    #[error(
+        "a session allows what its user may do, and the token of this request allows less: use a token without a limit to end it"
+    )]
+    SessionExceedsToken,
+    /// A request of `pulumi login` has a wrong port or nonce.
     #[error(
         "this page was not opened by `{command}`, because its {what} is missing or wrong: run `{command}` again"
     )]

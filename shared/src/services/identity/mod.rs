@@ -15,6 +15,7 @@ pub mod passwords;
 pub(crate) mod principals;
 pub mod providers;
 pub(crate) mod sealing;
+pub mod session_requests;
 pub mod sessions;
 pub mod sign_in;
 pub mod teams;

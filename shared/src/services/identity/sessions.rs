@@ -172,33 +172,40 @@ pub struct Listed {
     pub is_this: bool,
 }
 
-/// The sessions of the caller's user that are not over.
+/// The sessions of a user, by login.
+///
+/// # Errors
+/// `AccessError::NoUser`.
+pub async fn list_of(ctx: &Context, login: &Login) -> Result<Vec<Listed>, Error> {
+    let user = membership::user(ctx, login).await?;
+    list(ctx, &user.value, None).await
+}
+
+/// The sessions of a user that are not over, newest first. `this` is the one that asks, if a session does.
 ///
 /// # Errors
 /// Errors of the ports.
-pub async fn list(ctx: &Context, session: &Session) -> Result<Vec<Listed>, Error> {
-    let user = &session.caller.user;
+pub async fn list(ctx: &Context, user: &User, this: Option<&Session>) -> Result<Vec<Listed>, Error> {
     let items = store::query_all(ctx, WebSession::of_user(&user.login), LISTED_MAX).await?;
-    let this = WebSession::key(&user.login, &session.hash).sort.clone();
+    let this = this.map(|this| WebSession::key(&user.login, &this.hash).sort.clone());
     let mut listed = Vec::new();
     for item in items {
         let record = WebSession::decode(&item.value)?;
         let id = WebSession::id_in(&item.key.sort).unwrap_or_default().to_owned();
         // The store may delete a session later than it is over.
         if record.until > ctx.now() && record.user_made == user.created {
-            listed.push(Listed { id, record, is_this: item.key.sort == this });
+            listed.push(Listed { id, record, is_this: this.as_ref() == Some(&item.key.sort) });
         }
     }
     listed.sort_by_key(|listed| std::cmp::Reverse(listed.record.signed_in));
     Ok(listed)
 }
 
-/// Ends a session of the caller's user, by its ID in a list. Processes that cache it forget it within a minute.
+/// Ends a session of a user, by its ID in a list. Processes that cache it forget it within a minute.
 ///
 /// # Errors
 /// [`SignInError::NoSuchSession`].
-pub async fn end_by_id(ctx: &Context, caller: &Caller, id: &str) -> Result<(), Error> {
-    let login = &caller.user.login;
+pub async fn end_by_id(ctx: &Context, login: &Login, id: &str) -> Result<(), Error> {
     let is_id = id.len() == WebSession::ID_CHARACTERS && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_id {
         return Err(SignInError::NoSuchSession.into());

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::access::TeamRole;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::{Right, Role};
-use crate::layout::{OrgAccess, Stored, Token, TokenEntry};
+use crate::layout::{OrgAccess, Stored, Token, TokenEntry, User};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, IdentityError};
@@ -231,26 +231,35 @@ pub async fn end_of_member(
     }
 }
 
-/// The tokens of a member that work in one organization alone.
-struct Here {
+/// A member, and what works in one organization alone: other credentials of the member are not of its admins.
+pub(super) struct Here {
     org: OrgName,
-    /// Whether the owner is a member of no other organization.
-    is_only: bool,
+    pub(super) user: User,
 }
 
 impl Here {
+    /// Whether the member is in no other organization.
+    pub(super) fn is_only(&self) -> bool {
+        self.user.orgs.len() == 1
+    }
+
     fn has(&self, token: &Token) -> bool {
-        token.org.as_ref().map_or(self.is_only, |only| *only == self.org)
+        token.org.as_ref().map_or(self.is_only(), |only| *only == self.org)
     }
 }
 
-async fn of_member(ctx: &Context, caller: &Caller, org: &OrgName, login: &Login) -> Result<Here, Error> {
+pub(super) async fn of_member(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    login: &Login,
+) -> Result<Here, Error> {
     caller.check_org(ctx, org).await?;
     let user = membership::user(ctx, login).await?.value;
     if !user.orgs.contains(org) {
         return Err(AccessError::NoUser(login.clone()).into());
     }
-    Ok(Here { org: org.clone(), is_only: user.orgs.len() == 1 })
+    Ok(Here { org: org.clone(), user })
 }
 
 /// The days that access tokens have left at most in an organization; 0 for no limit.

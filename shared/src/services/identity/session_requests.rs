@@ -1,0 +1,83 @@
+//! Sessions by the API: a person's own, and those of a member.
+//!
+//! A session allows what its user may do, in all organizations of the user. So a limited token ends none, and an admin
+//! of an organization sees and ends those of a member who is in no other.
+
+use super::sessions::{self, Listed};
+use super::token_requests::{of_member, personal};
+use crate::context::Context;
+use crate::domain::names::{Login, OrgName};
+use crate::services::Error;
+use crate::services::caller::Caller;
+use crate::services::error::SignInError;
+
+/// The sessions of the caller.
+///
+/// # Errors
+/// `IdentityError::TokensOfMachine`.
+pub async fn list(ctx: &Context, caller: &Caller) -> Result<Vec<Listed>, Error> {
+    personal(caller)?;
+    sessions::list(ctx, &caller.user, None).await
+}
+
+/// Ends a session of the caller, by its ID.
+///
+/// # Errors
+/// As [`list`]; [`SignInError::SessionExceedsToken`], [`SignInError::NoSuchSession`].
+pub async fn end(ctx: &Context, caller: &Caller, id: &str) -> Result<(), Error> {
+    personal(caller)?;
+    if caller.token.may.is_some() || caller.token.org.is_some() {
+        return Err(SignInError::SessionExceedsToken.into());
+    }
+    sessions::end_by_id(ctx, &caller.user.login, id).await
+}
+
+/// The sessions of a member of this organization alone; none of another member.
+///
+/// # Errors
+/// `AccessError::NoOrg`, `AccessError::NotAllowed`; `AccessError::NoUser` for a user who is not a member.
+pub async fn list_of_member(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    login: &Login,
+) -> Result<Vec<Listed>, Error> {
+    let here = of_member(ctx, caller, org, login).await?;
+    match here.is_only() {
+        true => sessions::list(ctx, &here.user, None).await,
+        false => Ok(Vec::new()),
+    }
+}
+
+/// Ends a session of a member of this organization alone, by its ID.
+///
+/// # Errors
+/// As [`list_of_member`]; [`SignInError::NoSuchSession`], also for a member who is in another organization too.
+pub async fn end_of_member(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    login: &Login,
+    id: &str,
+) -> Result<(), Error> {
+    match of_member(ctx, caller, org, login).await?.is_only() {
+        true => sessions::end_by_id(ctx, login, id).await,
+        false => Err(SignInError::NoSuchSession.into()),
+    }
+}
+
+/// Ends all sessions of a member of this organization alone, and returns how many: none of another member.
+///
+/// # Errors
+/// As [`list_of_member`].
+pub async fn end_all_of_member(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    login: &Login,
+) -> Result<usize, Error> {
+    match of_member(ctx, caller, org, login).await?.is_only() {
+        true => sessions::end_all(ctx, login).await,
+        false => Ok(0),
+    }
+}
