@@ -38,6 +38,7 @@ mod retention;
 mod roles;
 mod routes;
 mod secrets;
+mod sessions;
 mod sign_in;
 mod stacks;
 mod states;

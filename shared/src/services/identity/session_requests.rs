@@ -7,6 +7,7 @@ use super::sessions::{self, Listed};
 use super::token_requests::{of_member, personal};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
+use crate::domain::role::Role;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::SignInError;
@@ -26,7 +27,8 @@ pub async fn list(ctx: &Context, caller: &Caller) -> Result<Vec<Listed>, Error> 
 /// As [`list`]; [`SignInError::SessionExceedsToken`], [`SignInError::NoSuchSession`].
 pub async fn end(ctx: &Context, caller: &Caller, id: &str) -> Result<(), Error> {
     personal(caller)?;
-    if caller.token.may.is_some() || caller.token.org.is_some() {
+    let is_limited = caller.token.may.is_some_and(|may| may != Role::Admin);
+    if is_limited || caller.token.org.is_some() {
         return Err(SignInError::SessionExceedsToken.into());
     }
     sessions::end_by_id(ctx, &caller.user.login, id).await
