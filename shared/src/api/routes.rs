@@ -102,12 +102,22 @@ macro_rules! needs {
     };
 }
 
+/// The length of a body, at most.
+macro_rules! bytes_max {
+    ($body:expr) => {
+        SMALL_BYTES_MAX
+    };
+    ($body:expr, $max:ident) => {
+        $max
+    };
+}
+
 macro_rules! routes {
     ($(#[$about:meta])* $name:ident $(
         #[doc = $summary:literal]
         $method:ident $path:literal => $handler:path {
             auth: $auth:ident, needs: $needs:ident, group: $group:ident, $(audit: $action:literal,)?
-            $(body: $body:expr, max: $max:ident, $(copies: $copies:literal,)?)?
+            $(body: $body:expr, $(max: $max:ident,)? $(copies: $copies:literal,)?)?
             answer: $answer:expr, id: $id:ident,
         }
     )*) => {
@@ -117,7 +127,7 @@ macro_rules! routes {
             path: $path,
             auth: Auth::$auth,
             needs: needs!($needs),
-            body_bytes_max: last(&[0, $($max)?]),
+            body_bytes_max: last(&[0, $(bytes_max!($body $(, $max)?))?]),
             body_copies: last(&[BODY_COPIES, $($($copies)?)?]),
             group: Group::$group,
             action: first(&[$($action)?]),
@@ -174,7 +184,8 @@ routes! {
     /// - `auth`: the credentials that it requires. `needs`: the right on what it is about. `group`: the
     ///   function that serves it. `audit`: the action in the audit log;
     /// - `body`: the shape of the body; `of::<T>` is what the type `T` reads. `max`: the length of the body
-    ///   in bytes, at most. `copies`: the copies of the body that a request holds, if not the usual number;
+    ///   in bytes, at most, if that is not `SMALL_BYTES_MAX`. `copies`: the copies of the body that a request
+    ///   holds, if not the usual number;
     /// - `answer`: the answer to a successful request. `id`: its name in the OpenAPI document.
     ///
     /// Some requests need more than their row demands, because of the body or of what is stored: an update
@@ -261,7 +272,7 @@ routes! {
     /// Consent to personal tokens for the jobs of an issuer
     POST "/api/user/oidc/consents" => oidc::consent {
         auth: Token, needs: Nothing, group: Account, audit: "consent.give",
-        body: of::<NewConsent>, max: SMALL_BYTES_MAX,
+        body: of::<NewConsent>,
         answer: Json(of::<Consent>), id: GiveOidcConsent,
     }
     /// Withdraw a consent
@@ -275,9 +286,9 @@ routes! {
         answer: Json(of::<Tokens>), id: ListPersonalTokens,
     }
     /// Create an access token of the user
-    POST "/api/user/tokens" => tokens::create_personal {
+    POST "/api/user/tokens" => tokens::create::<NewPersonalToken> {
         auth: Token, needs: Nothing, group: Account, audit: "token.create",
-        body: of::<NewPersonalToken>, max: SMALL_BYTES_MAX,
+        body: of::<NewPersonalToken>,
         answer: Json(of::<CreatedToken>), id: CreatePersonalToken,
     }
     /// End an access token of the user
@@ -288,7 +299,7 @@ routes! {
     /// Replace the secret of an access token of the user
     POST "/api/user/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
-        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotatePersonalToken,
     }
     /// List the access tokens of an organization
@@ -297,9 +308,9 @@ routes! {
         answer: Json(of::<Tokens>), id: ListOrgTokens,
     }
     /// Create an access token of an organization
-    POST "/api/orgs/{org}/tokens" => tokens::create_of_org {
+    POST "/api/orgs/{org}/tokens" => tokens::create::<NewOrgToken> {
         auth: Token, needs: Admin, group: Account, audit: "token.create",
-        body: of::<NewOrgToken>, max: SMALL_BYTES_MAX,
+        body: of::<NewOrgToken>,
         answer: Json(of::<CreatedToken>), id: CreateOrgToken,
     }
     /// End an access token of an organization
@@ -310,7 +321,7 @@ routes! {
     /// Replace the secret of an access token of an organization
     POST "/api/orgs/{org}/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Admin, group: Account, audit: "token.rotate",
-        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotateOrgToken,
     }
     /// List the access tokens of a team
@@ -319,9 +330,9 @@ routes! {
         answer: Json(of::<Tokens>), id: ListTeamTokens,
     }
     /// Create an access token of a team
-    POST "/api/orgs/{org}/teams/{team}/tokens" => tokens::create_of_team {
+    POST "/api/orgs/{org}/teams/{team}/tokens" => tokens::create::<NewTeamToken> {
         auth: Token, needs: Nothing, group: Account, audit: "token.create",
-        body: of::<NewTeamToken>, max: SMALL_BYTES_MAX,
+        body: of::<NewTeamToken>,
         answer: Json(of::<CreatedToken>), id: CreateTeamToken,
     }
     /// End an access token of a team
@@ -332,7 +343,7 @@ routes! {
     /// Replace the secret of an access token of a team
     POST "/api/orgs/{org}/teams/{team}/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
-        body: of::<RotateToken>, max: SMALL_BYTES_MAX,
+        body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotateTeamToken,
     }
     /// List the access tokens of a member that work in the organization alone
@@ -373,7 +384,7 @@ routes! {
     /// Change the rules of an organization
     PATCH "/api/orgs/{org}" => tokens::set_rules {
         auth: Token, needs: Admin, group: Account, audit: "organization.edit",
-        body: of::<OrganizationSettings>, max: SMALL_BYTES_MAX,
+        body: of::<OrganizationSettings>,
         answer: Json(of::<OrganizationRules>), id: UpdateOrganizationSettings,
     }
     /// List the stacks that the user may see
@@ -419,13 +430,13 @@ routes! {
     /// Make a user a member of an organization
     POST "/api/orgs/{org}/members/{user}" => members::add {
         auth: Token, needs: Admin, group: Account, audit: "member.add",
-        body: of::<MemberEdit>, max: SMALL_BYTES_MAX,
+        body: of::<MemberEdit>,
         answer: Json(of::<OrgMember>), id: AddOrganizationMember,
     }
     /// Change the role of a member
     PATCH "/api/orgs/{org}/members/{user}" => members::edit {
         auth: Token, needs: Admin, group: Account, audit: "member.role",
-        body: of::<MemberEdit>, max: SMALL_BYTES_MAX,
+        body: of::<MemberEdit>,
         answer: NoContent, id: UpdateOrganizationMember,
     }
     /// Remove a member from an organization
@@ -446,7 +457,7 @@ routes! {
     /// Create a team
     POST "/api/orgs/{org}/teams/pulumi" => teams::create {
         auth: Token, needs: Admin, group: Account, audit: "team.create",
-        body: of::<NewTeam>, max: SMALL_BYTES_MAX,
+        body: of::<NewTeam>,
         answer: Created(of::<Team>), id: CreatePulumiTeam,
     }
     /// Get a team, with its members and its roles
@@ -457,7 +468,7 @@ routes! {
     /// Change a team, its members or its roles
     PATCH "/api/orgs/{org}/teams/{team}" => teams::edit {
         auth: Token, needs: See, group: Account, audit: "team.edit",
-        body: of::<TeamEdit>, max: SMALL_BYTES_MAX,
+        body: of::<TeamEdit>,
         answer: NoContent, id: UpdateTeam,
     }
     /// Delete a team, with its tokens and its grants
@@ -488,7 +499,7 @@ routes! {
     /// Refuse a custom role: the server's roles are fixed
     POST "/api/orgs/{org}/roles" => roles::create {
         auth: Token, needs: Admin, group: Account,
-        body: anything, max: SMALL_BYTES_MAX,
+        body: anything,
         answer: Json(of::<RoleDetails>), id: CreateRole,
     }
     /// Get a role of this server
@@ -509,7 +520,7 @@ routes! {
     /// Give a role on a part of an organization
     POST "/api/orgs/{org}/grants" => grants::add {
         auth: Token, needs: Admin, group: Account, audit: "grant.add",
-        body: of::<Grant>, max: SMALL_BYTES_MAX,
+        body: of::<Grant>,
         answer: Json(of::<Grant>), id: AddGrant,
     }
     /// Take a role on a part of an organization
@@ -525,7 +536,7 @@ routes! {
     /// Replace the teams and grants of an organization by those of a document
     PUT "/api/orgs/{org}/access" => grants::apply {
         auth: Token, needs: Admin, group: Account, audit: "access.apply",
-        body: of::<AccessDocument>, max: SMALL_BYTES_MAX,
+        body: of::<AccessDocument>,
         answer: Json(of::<AccessDifference>), id: ApplyAccess,
     }
     /// Get what a user may do with a stack, and why
@@ -546,7 +557,7 @@ routes! {
     /// Set the permission of a team on a stack
     PATCH "/api/console/stacks/{org}/{project}/{stack}/teams/{team}" => teams::set_on_stack {
         auth: Token, needs: Admin, group: Account, audit: "team.permission",
-        body: of::<NewStackPermission>, max: SMALL_BYTES_MAX,
+        body: of::<NewStackPermission>,
         answer: NoContent, id: UpdateTeamStackPermissions,
     }
     /// Get what a member has on a stack, by its sources
@@ -608,7 +619,7 @@ routes! {
     /// Set the environment that stores the configuration of a stack
     PUT "/api/stacks/{org}/{project}/{stack}/config" => stacks::set_config {
         auth: Token, needs: Apply, group: Head, audit: "stack.config",
-        body: of::<Config>, max: SMALL_BYTES_MAX,
+        body: of::<Config>,
         answer: Json(of::<Config>), id: UpdateStackConfig,
     }
     /// Return the configuration of a stack to its project
@@ -624,19 +635,19 @@ routes! {
     /// Replace the tags of a stack
     PATCH "/api/stacks/{org}/{project}/{stack}/tags" => stacks::set_tags {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
-        body: of::<Option<Members<String>>>, max: SMALL_BYTES_MAX,
+        body: of::<Option<Members<String>>>,
         answer: NoContent, id: UpdateStackTags,
     }
     /// Add a tag to a stack
     POST "/api/stacks/{org}/{project}/{stack}/tags" => stacks::add_tag {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
-        body: of::<StackTag>, max: SMALL_BYTES_MAX,
+        body: of::<StackTag>,
         answer: NoContent, id: AddStackTag,
     }
     /// Change a tag of a stack
     PATCH "/api/stacks/{org}/{project}/{stack}/tags/{tag}" => stacks::edit_tag {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
-        body: of::<StackTag>, max: SMALL_BYTES_MAX,
+        body: of::<StackTag>,
         answer: NoContent, id: UpdateStackTag,
     }
     /// Delete a tag of a stack
@@ -647,13 +658,13 @@ routes! {
     /// Rename a stack
     POST "/api/stacks/{org}/{project}/{stack}/rename" => stacks::rename {
         auth: Token, needs: Member, group: Head, audit: "stack.rename",
-        body: of::<RenameStack>, max: SMALL_BYTES_MAX,
+        body: of::<RenameStack>,
         answer: Json(of::<Renamed>), id: RenameStack,
     }
     /// Transfer a stack to another organization
     POST "/api/stacks/{org}/{project}/{stack}/transfer" => stacks::transfer {
         auth: Token, needs: Member, group: Head, audit: "stack.transfer",
-        body: of::<TransferStack>, max: SMALL_BYTES_MAX,
+        body: of::<TransferStack>,
         answer: Json(of::<Renamed>), id: TransferStack,
     }
     /// Encrypt a secret of a stack
@@ -683,13 +694,13 @@ routes! {
     /// Record that a secret was shown
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-decryption" => secrets::log_decryption {
         auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
-        body: anything, max: SMALL_BYTES_MAX,
+        body: anything,
         answer: NoContent, id: LogOnlyDecryptValue,
     }
     /// Record that secrets were shown
     POST "/api/stacks/{org}/{project}/{stack}/decrypt/log-batch-decryption" => secrets::log_decryption {
         auth: Token, needs: Plan, group: Secrets, audit: "secrets.show",
-        body: anything, max: SMALL_BYTES_MAX,
+        body: anything,
         answer: NoContent, id: LogOnlyBatchDecryptValue,
     }
     /// Export the state of a stack
@@ -796,7 +807,7 @@ routes! {
     /// Start an update
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}" => updates::start_update {
         auth: Token, needs: Plan, group: Head, audit: "update.start",
-        body: of::<StartUpdate>, max: SMALL_BYTES_MAX,
+        body: of::<StartUpdate>,
         answer: Json(of::<StartedUpdate>), id: StartUpdateForUpdate,
     }
     /// Get the status of an update
@@ -807,13 +818,13 @@ routes! {
     /// Cancel an update and keep what it saved
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" => updates::cancel {
         auth: Token, needs: Plan, group: Head, audit: "update.cancel",
-        body: anything, max: SMALL_BYTES_MAX,
+        body: anything,
         answer: NoContent, id: CancelUpdate_update,
     }
     /// Renew the lease of an update
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/renew_lease" => updates::renew_lease {
         auth: UpdateToken, needs: Nothing, group: Head,
-        body: of::<RenewLease>, max: SMALL_BYTES_MAX,
+        body: of::<RenewLease>,
         answer: Json(of::<RenewedLease>), id: RenewUpdateLease_update,
     }
     /// End an update
@@ -878,7 +889,7 @@ routes! {
     /// Create an environment
     POST "/api/esc/environments/{org}" => environments::create {
         auth: Token, needs: Apply, group: Environments, audit: "environment.create",
-        body: of::<NamedEnvironment>, max: SMALL_BYTES_MAX,
+        body: of::<NamedEnvironment>,
         answer: NoContent, id: CreateEnvironment_esc_environments,
     }
     /// List the deleted environments
@@ -889,7 +900,7 @@ routes! {
     /// Undelete an environment
     PUT "/api/esc/environments/{org}/restore" => environments::undelete {
         auth: Token, needs: Member, group: Environments, audit: "environment.restore",
-        body: of::<RestoreEnvironment>, max: SMALL_BYTES_MAX,
+        body: of::<RestoreEnvironment>,
         answer: NoContent, id: RestoreEnvironment,
     }
     /// Check a definition
@@ -943,7 +954,7 @@ routes! {
     /// Clone an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/clone" => environments::clone {
         auth: Token, needs: Apply, group: Environments, audit: "environment.clone",
-        body: of::<CloneEnvironment>, max: SMALL_BYTES_MAX,
+        body: of::<CloneEnvironment>,
         answer: NoContent, id: CloneEnvironment,
     }
     /// Get the settings of an environment
@@ -954,7 +965,7 @@ routes! {
     /// Change the settings of an environment
     PATCH "/api/esc/environments/{org}/{project}/{environment}/settings" => environments::set_settings {
         auth: Token, needs: Member, group: Environments, audit: "environment.protect",
-        body: of::<EnvironmentSettings>, max: SMALL_BYTES_MAX,
+        body: of::<EnvironmentSettings>,
         answer: NoContent, id: PatchEnvironmentSettings,
     }
     /// Encrypt secrets of an environment
@@ -985,7 +996,7 @@ routes! {
     POST "/api/esc/environments/{org}/{project}/{environment}/versions/tags" =>
     environments::add_revision_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
-        body: of::<NewRevisionTag>, max: SMALL_BYTES_MAX,
+        body: of::<NewRevisionTag>,
         answer: NoContent, id: CreateRevisionTag_esc_environments_versions_tags,
     }
     /// Get a name of a revision
@@ -998,7 +1009,7 @@ routes! {
     PATCH "/api/esc/environments/{org}/{project}/{environment}/versions/tags/{tag}" =>
     environments::move_revision_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
-        body: of::<RevisionTagEdit>, max: SMALL_BYTES_MAX,
+        body: of::<RevisionTagEdit>,
         answer: NoContent, id: UpdateRevisionTag_esc_environments,
     }
     /// Delete the name of a revision
@@ -1027,7 +1038,7 @@ routes! {
     POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/retract" =>
     environments::retract {
         auth: Token, needs: Member, group: Environments, audit: "environment.retract",
-        body: of::<Retract>, max: SMALL_BYTES_MAX,
+        body: of::<Retract>,
         answer: NoContent, id: RetractEnvironmentRevision_esc_environments,
     }
     /// List the tags of an environment
@@ -1038,7 +1049,7 @@ routes! {
     /// Add a tag to an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::add_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
-        body: of::<TagText>, max: SMALL_BYTES_MAX,
+        body: of::<TagText>,
         answer: Json(of::<Tag>), id: CreateEnvironmentTag_esc_environments,
     }
     /// Get a tag of an environment
@@ -1049,7 +1060,7 @@ routes! {
     /// Change a tag of an environment
     PATCH "/api/esc/environments/{org}/{project}/{environment}/tags/{tag}" => environments::edit_tag {
         auth: Token, needs: Apply, group: Environments, audit: "environment.tag",
-        body: of::<TagEdit>, max: SMALL_BYTES_MAX,
+        body: of::<TagEdit>,
         answer: Json(of::<Tag>), id: UpdateEnvironmentTag_esc_environments,
     }
     /// Delete a tag of an environment
@@ -1174,7 +1185,7 @@ routes! {
     /// Create a Terraform state
     POST "/api/orgs/{org}/tfstates" => states::create {
         auth: Token, needs: Apply, group: Tfstate, audit: "state.create",
-        body: of::<NewState>, max: SMALL_BYTES_MAX,
+        body: of::<NewState>,
         answer: Json(of::<OneState>), id: CreateState,
     }
     /// Get a Terraform state, by its name
@@ -1200,7 +1211,7 @@ routes! {
     /// Replace the label policy of an organization
     PUT "/api/orgs/{org}/tfstate-policy" => states::set_label_policy {
         auth: Token, needs: Member, group: Tfstate, audit: "policy.set",
-        body: of::<NewLabelPolicy>, max: SMALL_BYTES_MAX,
+        body: of::<NewLabelPolicy>,
         answer: Json(of::<ShownLabelPolicy>), id: SetLabelPolicy,
     }
     /// List the Terraform states that break the label policy
@@ -1231,7 +1242,7 @@ routes! {
     /// Change the name, the policy or the labels of a Terraform state
     PATCH "/api/tfstates/{guid}" => states::edit {
         auth: Token, needs: Apply, group: Tfstate, audit: "state.edit",
-        body: of::<StateEdit>, max: SMALL_BYTES_MAX,
+        body: of::<StateEdit>,
         answer: Json(of::<OneState>), id: EditState,
     }
     /// Delete a Terraform state
@@ -1257,7 +1268,7 @@ routes! {
     /// Change the schemas of the outputs of a Terraform state
     PATCH "/api/tfstates/{guid}/schemas" => states::set_schemas {
         auth: Token, needs: Member, group: Tfstate, audit: "state.schema",
-        body: of::<SchemasEdit>, max: SMALL_BYTES_MAX,
+        body: of::<SchemasEdit>,
         answer: Json(of::<Schemas>), id: EditOutputSchemas,
     }
     /// Get the holder of the lock of a Terraform state
@@ -1320,7 +1331,7 @@ routes! {
     /// Add a dependency between Terraform states
     POST "/api/orgs/{org}/tfstate-edges" => dependencies::add {
         auth: Token, needs: Member, group: Tfstate, audit: "edge.add",
-        body: of::<edges::NewEdge>, max: SMALL_BYTES_MAX,
+        body: of::<edges::NewEdge>,
         answer: Json(of::<edges::Edge>), id: AddEdge,
     }
     /// Get a dependency between Terraform states
@@ -1331,7 +1342,7 @@ routes! {
     /// Change a dependency between Terraform states
     PATCH "/api/orgs/{org}/tfstate-edges/{edge}" => dependencies::edit {
         auth: Token, needs: Member, group: Tfstate, audit: "edge.edit",
-        body: of::<edges::EdgeEdit>, max: SMALL_BYTES_MAX,
+        body: of::<edges::EdgeEdit>,
         answer: Json(of::<edges::Edge>), id: EditEdge,
     }
     /// Delete a dependency between Terraform states

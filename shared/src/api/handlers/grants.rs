@@ -49,7 +49,6 @@ pub(crate) async fn remove(
     OrgPath(org): OrgPath,
     Query(query): Parameters,
 ) -> Answer {
-    caller.lists(&app, &org).await?;
     // First of all: a stranger learns nothing from the query's errors.
     caller.lists(&app, &org).await?;
     let text = |name: &str| query.get(name).map(String::as_str).unwrap_or_default();

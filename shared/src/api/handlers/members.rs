@@ -8,6 +8,7 @@ use crate::api::body::JsonBody;
 use crate::api::path::{MemberPath, OrgPath};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, no_content};
+use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -38,6 +39,21 @@ fn role_in(MemberEdit { role, fga_role_id }: MemberEdit) -> Result<Role, Error> 
     }
 }
 
+/// The role that a body gives to this user. An organization that the caller may not see answers like a missing one,
+/// whatever the body is.
+async fn given_role(
+    app: &App,
+    caller: &Caller,
+    context: &RequestContext,
+    (org, login): (&OrgName, &Login),
+    edit: MemberEdit,
+) -> Result<Role, Error> {
+    caller.check_org(app, org).await?;
+    let role = role_in(edit)?;
+    context.detail(format!("{login} as {role}"));
+    Ok(role)
+}
+
 /// Makes a user of this server a member.
 pub(crate) async fn add(
     State(app): State<App>,
@@ -46,10 +62,7 @@ pub(crate) async fn add(
     MemberPath(org, login): MemberPath,
     JsonBody(edit): JsonBody<MemberEdit>,
 ) -> Answer {
-    // An organization that the caller may not see answers like a missing one, whatever the body is.
-    caller.check_org(&app, &org).await?;
-    let role = role_in(edit)?;
-    context.detail(format!("{login} as {role}"));
+    let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
     members::add(&app, &caller, &org, &login, role).await?;
     json(&shown_member((login, role)))
 }
@@ -62,10 +75,7 @@ pub(crate) async fn edit(
     MemberPath(org, login): MemberPath,
     JsonBody(edit): JsonBody<MemberEdit>,
 ) -> Answer {
-    // An organization that the caller may not see answers like a missing one, whatever the body is.
-    caller.check_org(&app, &org).await?;
-    let role = role_in(edit)?;
-    context.detail(format!("{login} as {role}"));
+    let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
     members::set_role(&app, &caller, &org, &login, role).await?;
     no_content()
 }

@@ -8,7 +8,7 @@ use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, no_content};
 use crate::domain::access::Scope;
-use crate::domain::names::OrgName;
+use crate::domain::names::{OrgName, TeamName};
 use crate::domain::role::{Right, Role};
 use crate::ports::Timestamp;
 use crate::services::Error;
@@ -129,6 +129,13 @@ pub(crate) async fn of_team(State(app): State<App>, caller: Caller, TeamPath(org
     json(&Roles { roles: everywhere(&team).map(|role| shown(&org, role)).collect() })
 }
 
+/// The role in the path, which the audit record has with its team.
+fn named(context: &RequestContext, team: &TeamName, role: &str) -> Result<Role, Error> {
+    let role = parse(role)?;
+    context.detail(format!("{team}: {role}"));
+    Ok(role)
+}
+
 /// Gives a team a role on the whole organization, in the place of the one that it had.
 pub(crate) async fn give_team(
     State(app): State<App>,
@@ -137,12 +144,8 @@ pub(crate) async fn give_team(
     TeamPath(org, team): TeamPath,
     RoleText(role): RoleText,
 ) -> Answer {
-    let role = parse(&role)?;
-    context.detail(format!("{team}: {role}"));
-    let edit = TeamEdit {
-        grants: vec![(Scope::Organization, Some(role).filter(|role| *role != Role::None))],
-        ..TeamEdit::default()
-    };
+    let role = named(&context, &team, &role)?;
+    let edit = TeamEdit::of_role(Scope::Organization, Some(role).filter(|role| *role != Role::None));
     teams::edit(&app, &caller, &org, &team, edit).await?;
     no_content()
 }
@@ -155,13 +158,11 @@ pub(crate) async fn take_from_team(
     TeamPath(org, team): TeamPath,
     RoleText(role): RoleText,
 ) -> Answer {
-    let role = parse(&role)?;
-    context.detail(format!("{team}: {role}"));
+    let role = named(&context, &team, &role)?;
     let has = teams::get(&app, &caller, &org, &team).await?;
     if !everywhere(&has).any(|held| held == role) {
         return Err(IdentityError::NoGrant { org }.into());
     }
-    let edit = TeamEdit { grants: vec![(Scope::Organization, None)], ..TeamEdit::default() };
-    teams::edit(&app, &caller, &org, &team, edit).await?;
+    teams::edit(&app, &caller, &org, &team, TeamEdit::of_role(Scope::Organization, None)).await?;
     no_content()
 }

@@ -247,7 +247,7 @@ pub(crate) async fn set_on_stack(
     let role = role_of(permissions)?;
     let on = Scope::exactly(&address.project, address.stack.as_str());
     context.detail(format!("{team}: {}", role.unwrap_or(Role::None)));
-    teams::edit(&app, &caller, &org, &team, Edit { grants: vec![(on, role)], ..Edit::default() }).await?;
+    teams::edit(&app, &caller, &org, &team, Edit::of_role(on, role)).await?;
     no_content()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use axum::extract::{Query, State};
+use serde::de::DeserializeOwned;
 
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
@@ -100,78 +101,60 @@ fn owner(caller: &Caller, path: &TokensPath) -> Result<Owner, Error> {
     }
 }
 
-/// Creates a personal token of the caller.
-pub(crate) async fn create_personal(
-    State(app): State<App>,
-    caller: Caller,
-    context: RequestContext,
-    path: TokensPath,
-    Query(query): Parameters,
-    JsonBody(new): JsonBody<NewPersonalToken>,
-) -> Answer {
-    let asked = Asked {
-        name: name(new.name)?,
-        description: new.description.unwrap_or_default(),
-        expires: at(new.expires),
-        role: role(new.role_id)?,
-        org: given(new.organization).map(|org| OrgName::parse(&org)).transpose()?,
-    };
-    create(&app, &caller, &context, &path, &query, asked).await
+/// The body of a request for a token.
+pub(crate) trait AsksForToken {
+    /// What it asks for.
+    fn asked(self) -> Result<Asked, Error>;
 }
 
-/// Creates a token of an organization.
-pub(crate) async fn create_of_org(
-    State(app): State<App>,
-    caller: Caller,
-    context: RequestContext,
-    path: TokensPath,
-    Query(query): Parameters,
-    JsonBody(new): JsonBody<NewOrgToken>,
-) -> Answer {
-    let role = match (new.admin.unwrap_or_default(), role(new.role_id)?) {
-        (true, None | Some(Role::Admin)) => Some(Role::Admin),
-        (true, Some(_)) => return Err(IdentityError::TwoRoles.into()),
-        (false, role) => role,
-    };
-    let asked = Asked {
-        name: name(new.name)?,
-        description: new.description.unwrap_or_default(),
-        expires: at(new.expires),
-        role,
-        org: None,
-    };
-    create(&app, &caller, &context, &path, &query, asked).await
+impl AsksForToken for NewPersonalToken {
+    fn asked(self) -> Result<Asked, Error> {
+        let asked = asked(self.name, self.description, self.expires)?;
+        let org = given(self.organization).map(|org| OrgName::parse(&org)).transpose()?;
+        Ok(Asked { role: role(self.role_id)?, org, ..asked })
+    }
 }
 
-/// Creates a token of a team.
-pub(crate) async fn create_of_team(
-    State(app): State<App>,
-    caller: Caller,
-    context: RequestContext,
-    path: TokensPath,
-    Query(query): Parameters,
-    JsonBody(new): JsonBody<NewTeamToken>,
-) -> Answer {
-    let asked = Asked {
-        name: name(new.name)?,
-        description: new.description.unwrap_or_default(),
-        expires: at(new.expires),
+impl AsksForToken for NewOrgToken {
+    fn asked(self) -> Result<Asked, Error> {
+        let role = match (self.admin.unwrap_or_default(), role(self.role_id)?) {
+            (true, None | Some(Role::Admin)) => Some(Role::Admin),
+            (true, Some(_)) => return Err(IdentityError::TwoRoles.into()),
+            (false, role) => role,
+        };
+        Ok(Asked { role, ..asked(self.name, self.description, self.expires)? })
+    }
+}
+
+impl AsksForToken for NewTeamToken {
+    fn asked(self) -> Result<Asked, Error> {
+        asked(self.name, self.description, self.expires)
+    }
+}
+
+/// What bodies for all kinds of tokens have. The expiry is in seconds since the epoch.
+fn asked(name: Option<String>, description: Option<String>, expires: Option<i64>) -> Result<Asked, Error> {
+    Ok(Asked {
+        name: given(name).map(|name| TokenName::parse(&name)).transpose()?,
+        description: description.unwrap_or_default(),
+        expires: at(expires),
         ..Asked::default()
-    };
-    create(&app, &caller, &context, &path, &query, asked).await
+    })
 }
 
-async fn create(
-    app: &App,
-    caller: &Caller,
-    context: &RequestContext,
-    path: &TokensPath,
-    query: &HashMap<String, String>,
-    asked: Asked,
+/// Creates a token of the owner that the path names, or of the caller.
+pub(crate) async fn create<N: AsksForToken + DeserializeOwned + Send + 'static>(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    path: TokensPath,
+    Query(query): Parameters,
+    JsonBody(new): JsonBody<N>,
 ) -> Answer {
-    let owner = owner(caller, path)?;
-    let Issued { secret, entry } = token_requests::create(app, caller, owner, asked).await?;
-    record(context, &entry, query);
+    let asked = new.asked()?;
+    let owner = owner(&caller, &path)?;
+    let Issued { secret, entry } = token_requests::create(&app, &caller, owner, asked).await?;
+    record(&context, &entry, &query);
     json(&CreatedToken { id: entry.id().to_owned(), token_value: secret })
 }
 
@@ -256,10 +239,6 @@ fn record(context: &RequestContext, entry: &TokenEntry, query: &HashMap<String, 
 /// A text that is not empty: clients send an empty one for none.
 fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
-}
-
-fn name(name: Option<String>) -> Result<Option<TokenName>, Error> {
-    Ok(given(name).map(|name| TokenName::parse(&name)).transpose()?)
 }
 
 fn role(id: Option<String>) -> Result<Option<Role>, Error> {

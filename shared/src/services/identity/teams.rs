@@ -184,6 +184,13 @@ pub struct TeamEdit {
     pub grants: Vec<(Scope, Option<Role>)>,
 }
 
+impl TeamEdit {
+    /// The change that gives the team a role here, or takes the one that it has.
+    pub fn of_role(on: Scope, role: Option<Role>) -> Self {
+        Self { grants: vec![(on, role)], ..Self::default() }
+    }
+}
+
 /// Changes a team.
 ///
 /// # Errors
