@@ -244,8 +244,16 @@ pub struct PermissionsOfMember {
     pub organization_default: u32,
     /// Member or admin: clients know no other role.
     pub organization_role: String,
-    pub team_permissions: Vec<TeamOfStack>,
+    pub team_permissions: Vec<TeamPermission>,
     pub user_info: Person,
+}
+
+/// A team of a member, with what it gives on a stack.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct TeamPermission {
+    pub team: Team,
+    /// As in [`StackPermission`].
+    pub permission: u32,
 }
 
 /// `GET /api/orgs/{org}/roles`.

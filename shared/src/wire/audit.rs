@@ -55,9 +55,21 @@ pub struct EventTypes {
 
 /// An action that a filter may name.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EventType {
     pub event: String,
-    pub name: String,
+    /// The action for people.
+    pub display_name: String,
+    /// What requests of this action do.
+    pub description: String,
+    /// Whether all of them need the role `admin`.
+    pub requires_org_admin: bool,
+    /// Whether all of them need the role `member`, which Pulumi Cloud calls the admin of a stack.
+    pub requires_stack_admin: bool,
+    /// Whether records of it are of refusals alone.
+    pub authentication_failure: bool,
+    /// Always false.
+    pub deprecated: bool,
 }
 
 /// The name that stands for the server where a record has no user.

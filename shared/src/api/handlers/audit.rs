@@ -11,11 +11,15 @@ use bytes::{Bytes, BytesMut};
 use futures::{Stream, TryStreamExt as _, stream};
 
 use crate::api::app::App;
+use crate::api::audit::REFUSED;
 use crate::api::error::Failure;
 use crate::api::path::OrgPath;
 use crate::api::query::{Parameters, position, write_position};
 use crate::api::response::{Answer, json};
+use crate::api::route::Route;
+use crate::api::routes::ROUTES;
 use crate::domain::names::OrgName;
+use crate::domain::role::Right;
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::audit::actions::ACTIONS;
@@ -145,9 +149,26 @@ async fn export_pages(
 /// The actions that a filter may name: those of the route table, and those that the server and its operator add.
 pub(crate) async fn event_types(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     caller.check_org(&app, &org).await?;
-    let event_type =
-        |event: &&str| EventType { event: (*event).to_owned(), name: event.replace(['.', '_'], " ") };
-    json(&EventTypes { event_types: ACTIONS.iter().map(event_type).collect() })
+    json(&EventTypes { event_types: ACTIONS.iter().map(|event| event_type(event)).collect() })
+}
+
+fn event_type(event: &str) -> EventType {
+    let rows: Vec<&Route> = ROUTES.iter().filter(|row| row.action == Some(event)).collect();
+    let summaries: Vec<&str> = rows.iter().map(|row| row.summary).collect();
+    let all_need = |right| !rows.is_empty() && rows.iter().all(|row| row.needs == Some(right));
+    EventType {
+        event: event.to_owned(),
+        display_name: event.replace(['.', '_'], " "),
+        description: match summaries.as_slice() {
+            [] if event == REFUSED => "A request that is no action of its own was refused".to_owned(),
+            [] => "The operator ran a command".to_owned(),
+            summaries => summaries.join("; "),
+        },
+        requires_org_admin: all_need(Right::Admin),
+        requires_stack_admin: all_need(Right::Member),
+        authentication_failure: event == REFUSED,
+        deprecated: false,
+    }
 }
 
 fn filter(query: &HashMap<String, String>, start_is: StartIs) -> Result<Filter, Error> {

@@ -20,8 +20,8 @@ use crate::services::identity::teams::{self, ShownTeam, TeamEdit as Edit};
 use crate::services::store::stack_lookup;
 use crate::wire::access::{
     Collaborator, Collaborators, EnvironmentPermission, NamedEnvironment, NamedStack, NewStackPermission,
-    NewTeam, PermissionsOfMember, Person, StackPermission, Team, TeamEdit, TeamMember, TeamOfStack, Teams,
-    TeamsOfStack,
+    NewTeam, PermissionsOfMember, Person, StackPermission, Team, TeamEdit, TeamMember, TeamOfStack,
+    TeamPermission, Teams, TeamsOfStack,
 };
 
 /// Pulumi Cloud's number for a role on a stack. It has none for the two roles that do not open secrets.
@@ -278,11 +278,15 @@ pub(crate) async fn of_member_on_stack(
     let teams = teams::of_stack(&app, &caller, &address).await?;
     let Sources { role, explicit } = grants::sources(&app, &address, &login).await?;
     let own = teams.iter().filter(|(team, _)| team.team.members.contains_key(&login));
+    let permission = |(team, rights): &(ShownTeam, Rights)| TeamPermission {
+        team: brief(team),
+        permission: number(rights.highest_role()),
+    };
     json(&PermissionsOfMember {
         explicit_permission: explicit.map_or(0, number),
         organization_default: number(role),
         organization_role: if role == Role::Admin { "admin" } else { "member" }.to_owned(),
-        team_permissions: own.map(of_stack).collect(),
+        team_permissions: own.map(permission).collect(),
         user_info: Person::from(&login),
     })
 }
