@@ -488,7 +488,7 @@ impl Watched {
         self.ask(Method::POST, &format!("{team}/tokens"), &json!({ "name": "of-platform" })).await;
         self.ask(Method::PATCH, &org, &json!({ "setMaxAccessTokenExpiryDays": 0 })).await;
         for path in [
-            &org,
+            org.as_str(),
             &format!("{member}/teams"),
             &format!("{org}/teams"),
             &team,
