@@ -57,7 +57,7 @@ async fn a_person_lists_and_ends_sessions_with_a_token() {
         "by": "provider", "provider": "corp", "browser": "Firefox/140.0",
     });
     assert_eq!(all[1], expected);
-    assert!(!lost.contains(id) && !kept.contains(id), "the ID is no part of a cookie");
+    assert!(!lost.contains(id) && !kept.contains(id), "the ID is not in a cookie");
 
     // Those of others are not there.
     let one = format!("{OWN}/{id}");

@@ -160,7 +160,7 @@ fn event_type(event: &str) -> EventType {
         event: event.to_owned(),
         display_name: event.replace(['.', '_'], " "),
         description: match summaries.as_slice() {
-            [] if event == REFUSED => "A request that is no action of its own was refused".to_owned(),
+            [] if event == REFUSED => "A request without an action of its own was refused".to_owned(),
             [] => "The operator ran a command".to_owned(),
             summaries => summaries.join("; "),
         },
