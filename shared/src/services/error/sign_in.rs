@@ -118,7 +118,7 @@ pub enum SignInError {
     NoSuchSession,
     /// The token of a request is limited, and a session is not.
     #[error(
-        "a session allows what its user may do, and the token of this request allows less: use a token without a limit to end it"
+        "a session allows what its user may do, and the token of this request allows less: use a token without limits"
     )]
     SessionExceedsToken,
     /// A request of `pulumi login` has a wrong port or nonce.

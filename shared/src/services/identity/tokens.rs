@@ -72,8 +72,8 @@ impl Shown<'_> {
     }
 }
 
-/// Finds the owner of this access token. Costs one read of the token, and two parallel ones of its owner and of its last
-/// use, cached for a minute. Once an hour, a use of the token costs a write.
+/// Finds the owner of this access token. Costs one read of the token, and two parallel ones of its owner and of
+/// its last use, cached for a minute. Once an hour, a use of the token costs a write.
 ///
 /// # Errors
 /// [`AccessError`] unless the token is known and valid.
