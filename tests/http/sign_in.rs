@@ -517,10 +517,12 @@ async fn a_person_makes_and_revokes_tokens() {
         "{}",
         page.text
     );
+    assert!(page.text.contains("Made 2026-01-01, never used, expires"), "{}", page.text);
     let token = page.text.split("class=\"secret\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
     assert_eq!(app.get("/api/user").token(&token).send().await.expect(200)["githubLogin"], "bob");
     let again = browser.open("/user/settings/tokens").await;
     assert!(again.text.contains("laptop") && !again.text.contains(&token), "it is shown once");
+    assert!(again.text.contains("last used 2026-01-01 00:00 UTC, "), "{}", again.text);
     let refused = browser.submit("/user/settings/tokens", &form).await.refuses(409);
     assert!(refused.contains("already has a token named laptop"), "{refused}");
     for wrong in
