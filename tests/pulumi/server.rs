@@ -338,6 +338,8 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
     assert_eq!(names, ["ci", "first-start", "unused"]);
     assert_ne!(rows[0][2], "never");
     assert_eq!((rows[1][2], rows[2][2]), ("never", "never"));
+    assert_ne!(rows[0][3], "never", "it was used");
+    assert_eq!(rows[2][3], "never");
 
     // The server never saw this one, so it has nothing in its cache.
     told(&folder, &["token", "revoke", "unused"]).await;

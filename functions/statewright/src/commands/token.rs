@@ -161,9 +161,9 @@ struct Listed {
 struct Line {
     name: TokenName,
     created: Rfc3339,
+    expires: Option<Rfc3339>,
     /// When it was last used, to the hour; `None` for never.
     last_used: Option<Rfc3339>,
-    expires: Option<Rfc3339>,
     certificate: Option<String>,
     /// The highest role; `None` for no limit beyond the owner's role.
     may: Option<Role>,
@@ -232,8 +232,8 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let line = |UsedToken { entry: TokenEntry { token, certificate, .. }, used }| Line {
                 name: token.name,
                 created: Rfc3339(token.created),
-                last_used: used.map(Rfc3339),
                 expires: token.expires.map(Rfc3339),
+                last_used: used.map(Rfc3339),
                 certificate,
                 may: token.may,
                 description: token.description,
@@ -247,14 +247,14 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                     vec![
                         token.name.to_string(),
                         token.created.to_string(),
-                        at(token.last_used),
                         at(token.expires),
+                        at(token.last_used),
                         may,
                         certificate,
                         token.description.clone(),
                     ]
                 });
-                let head = ["NAME", "CREATED", "LAST USED", "EXPIRES", "ROLE", "CERTIFICATE", "DESCRIPTION"];
+                let head = ["NAME", "CREATED", "EXPIRES", "LAST USED", "ROLE", "CERTIFICATE", "DESCRIPTION"];
                 table(&head, rows)
             })
         }
