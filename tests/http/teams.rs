@@ -211,6 +211,10 @@ async fn a_new_stack_gives_its_teams_a_role_on_it() {
         (&of_stack["teams"][0]["name"], &of_stack["teams"][0]["permission"]),
         (&json!("ops"), &json!(102))
     );
+    let of_bob = format!("/api/console/orgs/{ORG}/members/bob/stacks/web/dev");
+    let of_bob = app.get(&of_bob).send().await.expect(200);
+    let by_team = &of_bob["teamPermissions"][0];
+    assert_eq!((&by_team["team"]["name"], &by_team["permission"]), (&json!("ops"), &json!(102)));
     let console = format!("/api/console/stacks/{ORG}/web/dev/teams/ops");
     app.patch(&console, &json!({ "permissions": 0 })).send().await.expect(204);
     app.get(&format!("{path}/dev/export")).token(&bob).send().await.refused(403);

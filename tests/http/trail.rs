@@ -185,6 +185,17 @@ async fn only_admins_of_the_organization_read_its_trail() {
         app.get(&path).anonymous().send().await.refused(401);
         app.get(&path).send().await;
     }
+    let types = app.get(&format!("/api/orgs/{ORG}/auditlogs/event-types")).send().await.expect(200);
+    let of_type = |event: &str| {
+        let all = types["eventTypes"].as_array().unwrap();
+        let found = all.iter().find(|of_type| of_type["event"] == event).unwrap();
+        ["requiresOrgAdmin", "requiresStackAdmin", "authenticationFailure"].map(|what| found[what] == true)
+    };
+    assert_eq!(of_type("member.add"), [true, false, false]);
+    assert_eq!(of_type("stack.delete"), [false, true, false]);
+    assert_eq!(of_type("access"), [false, false, true]);
+    // Every user creates tokens, and admins those of the organization.
+    assert_eq!(of_type("token.create"), [false, false, false]);
     let refused = events(&app, "eventFilter=audit.read").await;
     assert!(refused.iter().any(|line| line == "bob audit.read (refused)"), "{refused:?}");
     assert!(!refused.iter().any(|line| line.contains("mallory")), "{refused:?}");
