@@ -11,8 +11,8 @@ use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{OrgAccess, Record as _, SignInProvider, put};
-use statewright_shared::ports::{Expect, Ids as _};
+use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
+use statewright_shared::ports::{Expect, Ids as _, Ledger as _, Order};
 use statewright_shared::services::identity::{
     invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
@@ -137,6 +137,19 @@ async fn the_last_admin_keeps_the_role_that_no_rule_gives() {
     providers::set_rules(&app.context, &name, &[rule("dev", Role::Plan)]).await.unwrap();
     Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
     assert_eq!(role(&app, "bob").await, Some(Role::Admin));
+    let query = AuditRecord::of_trail(Some(&org(ORG))).query(None, Order::Ascending, 1_000);
+    let items = app.context.ledger.query(&query).await.unwrap().items;
+    let records: Vec<AuditRecord> =
+        items.iter().map(|item| AuditRecord::decode(&item.value).unwrap()).collect();
+    let noted: Vec<_> = records.iter().filter(|record| record.action == "member.role").collect();
+    let [noted] = noted[..] else { panic!("{records:?}") };
+    assert_eq!((noted.user.as_ref(), noted.result), (Some(&login("bob")), AuditResult::Refused));
+    let said = "bob stays the last admin, although no rule of the provider corp says so";
+    assert_eq!(noted.detail.as_deref(), Some(said));
+    // As soon as there is another admin, the rule counts.
+    app.member_with_role(Role::Admin, "ann", "laptop").await;
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(role(&app, "bob").await, Some(Role::Plan));
 }
 
 #[tokio::test]

@@ -10,14 +10,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use serde_json::json;
 use statewright_shared::adapters::embedded::SqliteLedger;
 use statewright_shared::context::Context;
-use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
 use statewright_shared::domain::role::Role;
+use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
 use statewright_shared::domain::update::{LEASE, NotNow};
+use statewright_shared::layout::SignInProvider;
+use statewright_shared::ports::Timestamp;
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::error::{IdentityError, StackError, UpdateError};
-use statewright_shared::services::identity::{bootstrap, members, orgs, tokens, users};
+use statewright_shared::services::identity::code_flow::Person;
+use statewright_shared::services::identity::{bootstrap, members, orgs, sign_in, tokens, users};
 use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::stacks::NewStack;
 use statewright_shared::services::{Error, stacks, updates};
@@ -364,6 +369,43 @@ async fn remove_admins_at_once(ring: Ring) {
     assert_eq!(left.iter().filter(|(_, role)| *role == Role::Admin).count(), 1, "{left:?}");
 }
 
+/// A person at a provider whose people have this role in the organization.
+fn person(name: &str, org: &OrgName, role: Role) -> Person {
+    let rule = SignInRule { group: "*".to_owned(), org: org.clone(), role, team: None };
+    let provider = SignInProvider {
+        name: ProviderName::parse("corp").unwrap(),
+        title: "The corp".to_owned(),
+        issuer: "https://id.example.com".to_owned(),
+        client_id: "statewright".to_owned(),
+        server: "https://state.example.com".to_owned(),
+        scopes: Vec::new(),
+        login_claim: LOGIN_CLAIM.to_owned(),
+        groups_claim: GROUPS_CLAIM.to_owned(),
+        days: 30,
+        rules: vec![rule],
+        created: Timestamp(0),
+    };
+    let claims = json!({ LOGIN_CLAIM: name, GROUPS_CLAIM: ["staff"] });
+    Person { provider, subject: name.to_owned(), claims: claims.as_object().unwrap().clone() }
+}
+
+/// The only two admins sign in, and no rule of their provider makes them admins any more.
+async fn demote_admins_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], .. } = &ring;
+    let (login, org) = (&scene.caller.user.login, scene.caller.user.orgs.first().unwrap());
+    bootstrap::bootstrap(one, login, org).await.unwrap().unwrap();
+    for name in ["ann", "bea"] {
+        sign_in::admit(one, &person(name, org, Role::Admin), None).await.unwrap();
+    }
+    orgs::set_role(one, org, login, Role::View).await.unwrap();
+    let (ann, bea) = (person("ann", org, Role::Plan), person("bea", org, Role::Plan));
+    let (ann, bea) = futures::join!(sign_in::admit(one, &ann, None), sign_in::admit(other, &bea, None));
+    assert_eq!((ann.unwrap().as_str(), bea.unwrap().as_str()), ("ann", "bea"));
+    let left = orgs::members(one, org).await.unwrap();
+    assert_eq!(left.iter().filter(|(_, role)| *role == Role::Admin).count(), 1, "{left:?}");
+    assert_eq!(left.iter().filter(|(_, role)| *role == Role::Plan).count(), 1, "{left:?}");
+}
+
 macro_rules! races {
     ($($name:ident, $name_on_disk:ident, $name_on_aws:ident: $race:expr;)*) => {$(
         #[tokio::test]
@@ -411,6 +453,8 @@ races! {
         a_stack_on_aws_is_renamed_or_removed: rename_and_remove_at_once;
     one_admin_is_left, one_admin_on_disk_is_left,
         one_admin_on_aws_is_left: remove_admins_at_once;
+    one_admin_is_left_by_sign_ins, one_admin_on_disk_is_left_by_sign_ins,
+        one_admin_on_aws_is_left_by_sign_ins: demote_admins_at_once;
     a_stack_is_removed_or_updated, a_stack_on_disk_is_removed_or_updated,
         a_stack_on_aws_is_removed_or_updated: remove_and_begin_at_once;
 }

@@ -7,8 +7,8 @@ use super::{directory, membership};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
-use crate::layout::{Member, Org, User, check, delete};
-use crate::ports::{Expect, Timestamp};
+use crate::layout::{Member, Org, Stored, User, check, delete};
+use crate::ports::{Expect, Timestamp, Write};
 use crate::services::error::IdentityError;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
@@ -100,8 +100,7 @@ pub async fn set_role(ctx: &Context, org: &OrgName, login: &Login, role: Role) -
     change(ctx, org, login, LastAdmin::MayGo, |has| has.map(|_| role).ok_or_else(not_a_member)).await
 }
 
-/// Changes a membership to what `decide` makes of the present role. A change that takes the role `admin` also replaces
-/// the organization's item, so of two such changes at the same time one is refused and decided again.
+/// Changes a membership to what `decide` makes of the present role.
 pub(super) async fn change(
     ctx: &Context,
     org: &OrgName,
@@ -122,10 +121,7 @@ pub(super) async fn change(
             return Ok(Membership { role, changed: false });
         }
         let of_org = match has == Some(Role::Admin) && role != Role::Admin {
-            true => {
-                check_another_admin(ctx, org, login, last).await?;
-                store::put(ctx, Org::key(org), record.unchanged(), &record.value)
-            }
+            true => admin_leaves(ctx, org, &record, login, last).await?,
             false => check(Org::key(org), record.unchanged()),
         };
         let writes = vec![
@@ -137,6 +133,22 @@ pub(super) async fn change(
             return Ok(Membership { role, changed: true });
         }
     }
+}
+
+/// The write of the organization's item that goes with every commit that takes the role `admin` from a member. It
+/// replaces the item, so of two such commits at the same time one is refused and decided again.
+///
+/// # Errors
+/// [`IdentityError::LastAdmin`], if the last admin stays.
+pub(super) async fn admin_leaves(
+    ctx: &Context,
+    org: &OrgName,
+    record: &Stored<Org>,
+    login: &Login,
+    last: LastAdmin,
+) -> Result<Write, Error> {
+    check_another_admin(ctx, org, login, last).await?;
+    Ok(store::put(ctx, Org::key(org), record.unchanged(), &record.value))
 }
 
 /// Refuses to take the role of the last admin. An admin is a user whose own role is `admin`: a grant does not count,
@@ -191,8 +203,7 @@ pub(super) async fn remove(
             store::put(ctx, User::key(login), user.unchanged(), &next),
         ];
         if user.value.role_in(org) == Some(Role::Admin) {
-            check_another_admin(ctx, org, login, last).await?;
-            writes.push(store::put(ctx, Org::key(org), record.unchanged(), &record.value));
+            writes.push(admin_leaves(ctx, org, &record, login, last).await?);
         }
         writes.extend(store::access::left(ctx, org, login).await?);
         if store::commit(ctx, writes).await?.is_ok() {

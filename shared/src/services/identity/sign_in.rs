@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::code_flow::Person;
+use super::orgs::{self, LastAdmin};
 use super::tokens::end_tokens;
 use super::{directory, membership};
 use crate::context::Context;
@@ -14,12 +15,15 @@ use crate::domain::access::TeamRole;
 use crate::domain::names::{Login, OrgName, ProviderName};
 use crate::domain::role::Role;
 use crate::domain::sign_in::{self, Teams};
-use crate::layout::{Identity, IdentityEntry, Member, Org, OrgAccess, Record, Stored, User, check, delete};
+use crate::layout::{
+    AuditResult, Identity, IdentityEntry, Member, Org, OrgAccess, Record, Stored, User, check, delete,
+};
 use crate::ports::{Expect, Timestamp, Write};
-use crate::services::error::{AccessError, IdentityError, SignInError};
+use crate::services::audit::About;
+use crate::services::error::{IdentityError, SignInError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
-use crate::services::{Error, store};
+use crate::services::{Error, audit, store};
 
 /// Memberships that one sign-in changes, at most.
 const CHANGES_MAX: usize = 40;
@@ -65,9 +69,12 @@ pub async fn admit(
             .filter(|known| user.as_ref().is_some_and(|user| user.value.login == known.value.login));
         let before = same.map(|known| known.value.roles.clone()).unwrap_or_default();
         let teams_before = same.map(|known| known.value.teams.clone()).unwrap_or_default();
-        let (next, mut writes) = match &user {
+        let (next, mut writes, kept) = match &user {
             Some(user) => changed(ctx, user, &before, &roles).await?,
-            None => made(ctx, person, &roles).await?,
+            None => {
+                let (next, writes) = made(ctx, person, &roles).await?;
+                (next, writes, Vec::new())
+            }
         };
         writes.extend(in_teams(ctx, &next.login, &teams_before, &teams).await?);
         let now = ctx.now();
@@ -87,6 +94,9 @@ pub async fn admit(
             (Some(known), Some(_)) => known.value.linked,
             _ => now,
         };
+        let mut given = roles.clone();
+        // So that a later sign-in takes the role, once there is another admin.
+        given.extend(kept.iter().map(|org| (org.clone(), Role::Admin)));
         let identity = Identity {
             issuer: provider.issuer.clone(),
             subject: subject.clone(),
@@ -95,7 +105,7 @@ pub async fn admit(
             provider: provider.name.clone(),
             linked,
             signed_in: now,
-            roles: roles.clone(),
+            roles: given,
             teams: teams.clone(),
         };
         let entry = IdentityEntry {
@@ -110,6 +120,9 @@ pub async fn admit(
         writes.push(store::put(ctx, IdentityEntry::key(&next.login, &hash), Expect::Any, &entry));
         if store::commit(ctx, writes).await?.is_err() {
             continue;
+        }
+        for org in &kept {
+            note_last_admin(ctx, org, &next.login, &provider.name).await?;
         }
         if !is_known {
             return Err(SignInError::NoRule(provider.name.clone()).into());
@@ -145,8 +158,9 @@ async fn made(
     let mut user = User::new(login, created);
     let mut writes = vec![directory::user_write(ctx, &user.login, created)];
     for (org, role) in roles {
-        let Some(member) = joined(ctx, org, &user.login, *role).await? else { continue };
-        writes.extend(member);
+        let Some(record) = store::read(ctx, &Org::key(org)).await? else { continue };
+        writes.push(check(Org::key(org), record.unchanged()));
+        writes.push(membership::member_write(ctx, org, &user.login, *role));
         user = user.as_member(org, *role);
     }
     check_count(roles.len())?;
@@ -156,37 +170,46 @@ async fn made(
     Ok((user, writes))
 }
 
-/// A user with the roles that the rules give now instead of those that they gave before, and the writes for that
-/// besides the user's own.
+/// A user with the roles that the rules give now instead of those that they gave before, the writes for that besides
+/// the user's own, and the organizations whose last admin the user stays.
 async fn changed(
     ctx: &Context,
     user: &Stored<User>,
     before: &BTreeMap<OrgName, Role>,
     roles: &BTreeMap<OrgName, Role>,
-) -> Result<(User, Vec<Write>), Error> {
+) -> Result<(User, Vec<Write>, Vec<OrgName>), Error> {
     let mut next = user.value.clone();
     let login = next.login.clone();
-    let (mut writes, mut changes) = (Vec::new(), 0);
+    let (mut writes, mut kept, mut changes) = (Vec::new(), Vec::new(), 0);
     for org in before.keys().chain(roles.keys()).collect::<BTreeSet<_>>() {
         let has = next.role_in(org);
         let gets = sign_in::settled(has, before.get(org).copied(), roles.get(org).copied());
         if has == gets {
             continue;
         }
-        // Somebody has to stay who can repair a wrong rule.
-        if has == Some(Role::Admin) && is_last_admin(ctx, org, &login).await? {
-            tracing::warn!(
-                org = org.as_str(),
-                user = login.as_str(),
-                "the last admin stays, although no rule says so"
-            );
+        let of_org = match store::read(ctx, &Org::key(org)).await? {
+            Some(record) if has == Some(Role::Admin) => {
+                match orgs::admin_leaves(ctx, org, &record, &login, LastAdmin::Stays).await {
+                    // Somebody has to stay who can repair a wrong rule.
+                    Err(Error::Identity(IdentityError::LastAdmin { .. })) => {
+                        kept.push(org.clone());
+                        continue;
+                    }
+                    write => Some(write?),
+                }
+            }
+            Some(record) => Some(check(Org::key(org), record.unchanged())),
+            None => None,
+        };
+        // Nobody joins an organization that is gone.
+        if gets.is_some() && of_org.is_none() {
             continue;
         }
         changes += 1;
+        writes.extend(of_org);
         match gets {
             Some(role) => {
-                let Some(member) = joined(ctx, org, &login, role).await? else { continue };
-                writes.extend(member);
+                writes.push(membership::member_write(ctx, org, &login, role));
                 next = next.as_member(org, role);
             }
             None => {
@@ -196,7 +219,27 @@ async fn changed(
         }
     }
     check_count(changes)?;
-    Ok((next, writes))
+    Ok((next, writes, kept))
+}
+
+/// Tells the operator and the other admins that the rules would have taken the role of the last admin.
+async fn note_last_admin(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    provider: &ProviderName,
+) -> Result<(), Error> {
+    tracing::warn!(
+        org = org.as_str(),
+        user = login.as_str(),
+        provider = provider.as_str(),
+        "the last admin stays, although no rule says so"
+    );
+    let said = format!("{login} stays the last admin, although no rule of the provider {provider} says so");
+    let mut entry = audit::entry(ctx, "member.role", &About::Org(org)).saying(said);
+    entry.record.user = Some(login.clone());
+    entry.record.result = AuditResult::Refused;
+    audit::keep(ctx, entry).await
 }
 
 /// The writes that make a user a member of the teams that the rules give now, instead of those that they gave before.
@@ -231,28 +274,6 @@ fn check_count(changes: usize) -> Result<(), Error> {
     }
 }
 
-/// The writes of a membership on the organization's side; `None` if the organization is gone.
-async fn joined(
-    ctx: &Context,
-    org: &OrgName,
-    login: &Login,
-    role: Role,
-) -> Result<Option<[Write; 2]>, Error> {
-    match membership::org(ctx, org).await {
-        Ok(record) => {
-            let member = membership::member_write(ctx, org, login, role);
-            Ok(Some([member, check(Org::key(org), record.unchanged())]))
-        }
-        Err(Error::Access(AccessError::NoOrg(_))) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-async fn is_last_admin(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
-    let members = membership::read_members(ctx, org).await?;
-    Ok(!members.iter().any(|(other, role)| other != login && *role == Role::Admin))
-}
-
 /// The hex SHA-256 of issuer and subject. No address contains the separator.
 fn hash_of(issuer: &str, subject: &str) -> String {
     sha256_hex(&[issuer.as_bytes(), b"\0", subject.as_bytes()].concat())
@@ -261,7 +282,7 @@ fn hash_of(issuer: &str, subject: &str) -> String {
 /// The accounts that are linked with a user.
 ///
 /// # Errors
-/// [`AccessError::NoUser`].
+/// `AccessError::NoUser`.
 pub async fn accounts(ctx: &Context, login: &Login) -> Result<Vec<IdentityEntry>, Error> {
     membership::user(ctx, login).await?;
     entries(ctx, login).await
@@ -276,7 +297,7 @@ async fn entries(ctx: &Context, login: &Login) -> Result<Vec<IdentityEntry>, Err
 /// themselves. Returns how many were unlinked.
 ///
 /// # Errors
-/// [`AccessError::NoUser`], [`SignInError::NotLinked`].
+/// `AccessError::NoUser`, [`SignInError::NotLinked`].
 pub async fn unlink(ctx: &Context, login: &Login, provider: &ProviderName) -> Result<usize, Error> {
     let mut attempts = Attempts::at("the user");
     loop {
