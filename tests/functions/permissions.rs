@@ -21,8 +21,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
 use statewright_shared::layout::{Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put};
 use statewright_shared::ports::{BlobKey, Clock as _, Expect, Ids as _};
-use statewright_shared::services::identity::tokens::{self, Owner};
-use statewright_shared::services::identity::{invitations, passwords, providers};
+use statewright_shared::services::identity::{invitations, passwords, providers, tokens, users};
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
@@ -197,6 +196,18 @@ async fn everything_else(functions: &Functions) {
     export(&cli).await;
     cli.run(["cancel", "--yes"]).await.assert_success();
     up.wait().await.assert_failure();
+
+    // A refusal names admins of the organization.
+    let (ann, org) = (Login::parse("ann").unwrap(), OrgName::parse(ORG).unwrap());
+    users::create(&functions.context, &ann, &[org], Role::View).await.unwrap();
+    let name = TokenName::parse("laptop").unwrap();
+    let token = tokens::create_token(&functions.context, &ann, &name, None).await.unwrap();
+    for (method, tail) in [(Method::GET, "export"), (Method::POST, "decrypt")] {
+        let request = http.request(method, format!("{}/api/stacks/{ORG}/whole/dev/{tail}", functions.url));
+        let refused = request.header("Authorization", format!("token {token}")).send().await.unwrap();
+        let refused = refused.text().await.unwrap();
+        assert!(refused.contains(&format!("; ask an admin: {USER}")), "{refused}");
+    }
 
     get("/readyz").await;
     get(&format!("/api/stacks/{ORG}/whole/dev/updates/latest/timeline")).await;

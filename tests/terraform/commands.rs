@@ -460,7 +460,7 @@ async fn a_failure_is_explained_by_its_cause(client: Client) {
     // A file of last week is not named as the cause.
     cli.write("errored.tfstate", "{}");
     let stranger = app.other_user("mallory", "evil").await;
-    for (token, words) in [(&stranger, "not found"), (&outputs, "needs the role plan")] {
+    for (token, words) in [(&stranger, "not found"), (&outputs, "the command itself needs the role plan")] {
         let refused = cli.clone().env("STATEWRIGHT_TOKEN", token).env("STATEWRIGHT_URL", &app.url);
         let refused = refused.statewright(["tf", "--", "plan"]).await.assert_failure();
         assert!(refused.stderr.contains(words), "{refused}");

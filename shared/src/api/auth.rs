@@ -18,7 +18,7 @@ use super::app::App;
 use super::body::BodyLimit;
 use super::browser::{Browser, Cookie};
 use super::concurrency::{Holder, Permit};
-use super::error::Failure;
+use super::error::{Failure, with_admins};
 use super::extensions::{ClientCertificate, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
@@ -67,13 +67,14 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     context.enter(&app, route, &mut parts).await;
     let permit = match admit(&app, route, &mut parts, &context).await {
         Ok(permit) => permit,
-        Err(failure) => return failure.into_response(),
+        Err(failure) => return with_admins(&app, failure.into_response()).await,
     };
     parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: route.body_copies });
     let (gateway, takes_gzip) = (Gateway::of(&parts), takes_gzip(&parts.headers));
     let showed = parts.extensions.remove::<ShowedToken>();
     let Some(permit) = permit else {
-        return gateway.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await;
+        let response = with_admins(&app, next.run(Request::from_parts(parts, body)).await).await;
+        return gateway.pass(takes_gzip, response).await;
     };
     if let Some(ShowedToken(notify)) = &showed {
         notify();
@@ -85,7 +86,10 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
         Some(bearer) => app.account().open(&Holder::Person(bearer.requester())),
         None => app.account().open(permit.holder()),
     };
-    let work = async { gateway.pass(takes_gzip, next.run(Request::from_parts(parts, body)).await).await };
+    let work = async {
+        let response = with_admins(&app, next.run(Request::from_parts(parts, body)).await).await;
+        gateway.pass(takes_gzip, response).await
+    };
     let response = reservation.during(work).await;
     accounted(response, reservation)
 }

@@ -5,12 +5,15 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::app::App;
+use crate::domain::names::Login;
 use crate::journal::BatchError;
 use crate::services::Error;
 use crate::services::error::{
-    AccessError, EnvironmentError, ExchangeError, Fenced, IdentityError, InvalidInput, OidcError,
+    AccessError, EnvironmentError, ExchangeError, Fenced, IdentityError, InvalidInput, NotAllowed, OidcError,
     SignInError, StackError, StateError, UpdateError,
 };
+use crate::services::store::access;
 use crate::wire::Reason;
 use crate::wire::environments::DefinitionError;
 use crate::wire::oidc::TokenError;
@@ -91,6 +94,11 @@ impl IntoResponse for Failure {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response.extensions_mut().insert(ErrorText { text: self.text(), reason });
+        if let Self::Refused(error) = &self
+            && let Some(liftable) = Liftable::of(error)
+        {
+            response.extensions_mut().insert(liftable);
+        }
         if let Some(label) = counted_as(reason) {
             response.extensions_mut().insert(CountedAs(label));
         }
@@ -100,6 +108,51 @@ impl IntoResponse for Failure {
             response.extensions_mut().insert(OperatorNote(chain(error)));
         }
         response
+    }
+}
+
+/// Marks a refusal that an admin of the organization can lift, as long as it names none.
+#[derive(Debug, Clone)]
+struct Liftable {
+    why: Box<NotAllowed>,
+    /// Whether it refuses a lock, which has another form.
+    is_of_lock: bool,
+}
+
+impl Liftable {
+    fn of(error: &Error) -> Option<Self> {
+        let (why, is_of_lock) = match error {
+            Error::Access(AccessError::NotAllowed(why)) => (why, false),
+            Error::State(StateError::LockNotAllowed(why)) => (why, true),
+            _ => return None,
+        };
+        why.lifted_in().filter(|_| why.admins.is_empty())?;
+        Some(Self { why: why.clone(), is_of_lock })
+    }
+
+    fn naming(self, admins: Vec<Login>) -> Failure {
+        let mut why = self.why;
+        why.admins = admins;
+        match self.is_of_lock {
+            true => StateError::LockNotAllowed(why).into(),
+            false => AccessError::NotAllowed(why).into(),
+        }
+    }
+}
+
+/// The answer of a handler; a refusal that an admin of the organization can lift names some. One query then, and none
+/// for another answer.
+pub(super) async fn with_admins(app: &App, mut response: Response) -> Response {
+    let Some(liftable) = response.extensions_mut().remove::<Liftable>() else { return response };
+    let Some(org) = liftable.why.lifted_in() else { return response };
+    match Box::pin(access::some_admins(app, org)).await {
+        Ok(admins) if admins.is_empty() => response,
+        Ok(admins) => liftable.naming(admins).into_response(),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot read who may lift a refusal");
+            response
+        }
     }
 }
 

@@ -286,6 +286,7 @@ impl<'a> Standing<'a> {
             of: token.of.clone(),
             login: user.login.clone(),
             token: token.name.clone(),
+            admins: Vec::new(),
         }))
         .into()
     }

@@ -283,6 +283,10 @@ mod tests {
         let next = |role| refused(403, body).of_command(role).next_step();
         assert!(next(Role::Member).unwrap().contains("the command itself needs the role member"));
         assert_eq!(next(Role::Plan), None);
+        let body = r#"{"code":403,"message":"Forbidden: this needs the role view in acme, and bob has outputs; ask an admin: eve","reason":"role_too_low"}"#;
+        let next = |role| refused(403, body).of_command(role).next_step();
+        assert!(next(Role::Plan).unwrap().contains("the command itself needs the role plan"));
+        assert_eq!(next(Role::View), None);
         let other = refused(
             403,
             r#"{"code":403,"message":"Forbidden: state x does not exist","reason":"state_forbidden"}"#,

@@ -14,12 +14,14 @@ use std::process::ExitStatus;
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::EndsWith;
 use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
+use super::state::of_command;
 use super::state::wire::State;
 use crate::client::{
     At, Client, Failure, LINK_FILE, Linked, Oidc, StateRef, WhichState, server_of, state_of,
@@ -82,7 +84,8 @@ pub(crate) async fn run(mut tf: Tf, out: Output) -> anyhow::Result<()> {
     drop(prepared.temporary);
     // `plan -detailed-exitcode` exits with 2 when there are changes.
     if !status.success() && status.code() != Some(2) {
-        explain(&prepared.client, prepared.state.as_ref(), out).await;
+        let needs = if is_changing(&tf.arguments) { Role::Apply } else { Role::Plan };
+        explain(&prepared.client, prepared.state.as_ref(), needs, out).await;
         let now = stamp(&folder);
         if now.is_some() && now != errored {
             tell_of_errored(out);
@@ -410,14 +413,15 @@ fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
     Err(EndsWith(code).into())
 }
 
-/// Adds what clients do not show: who holds the lock, and why the server refused.
-async fn explain(client: &Client, state: Option<&StateRef>, out: Output) {
+/// Adds what clients do not show: who holds the lock, and why the server refused. The command needs this role.
+async fn explain(client: &Client, state: Option<&StateRef>, needs: Role, out: Output) {
     let Some(named) = state else { return };
     let state = match client.state::<State>(Some(named)).await {
         Ok(state) => state.read,
         Err(error) => {
             // The client has reported its own error; an unreachable server adds nothing, nor does a state
             // name that does not exist yet.
+            let error = of_command(error, needs);
             let failure = error.downcast_ref::<Failure>().filter(|failure| {
                 failure.is_of_caller() || (matches!(named, StateRef::Id(_)) && failure.is_not_there())
             });
@@ -452,12 +456,15 @@ fn tell_of_errored(out: Output) {
     ));
 }
 
-const CHANGING: &[&str] = &["apply", "destroy"];
+/// Whether the client's command changes resources.
+fn is_changing(arguments: &[OsString]) -> bool {
+    let mut words = arguments.iter().filter_map(|argument| argument.to_str());
+    words.find(|word| !word.starts_with('-')).is_some_and(|word| matches!(word, "apply" | "destroy"))
+}
 
 /// Mock values are for plans: an apply would create resources with them.
 fn warn_of_mocks(arguments: &[OsString], folder: &Path, out: Output) {
-    let mut words = arguments.iter().filter_map(|argument| argument.to_str());
-    if words.find(|word| !word.starts_with('-')).is_none_or(|word| !CHANGING.contains(&word)) {
+    if !is_changing(arguments) {
         return;
     }
     let Ok(Found::Ours(text)) = managed::read(&folder.join(DEPENDENCIES_FILE)) else { return };

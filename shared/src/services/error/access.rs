@@ -98,25 +98,43 @@ pub struct NotAllowed {
     pub(crate) of: Principal,
     pub(crate) login: Login,
     pub(crate) token: TokenName,
+    /// Some admins of the organization, once they are known.
+    pub(crate) admins: Vec<Login>,
+}
+
+impl NotAllowed {
+    /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
+    pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
+        self.org.as_ref().filter(|_| !self.of.is_user() || !self.role.gives(self.needs))
+    }
+
+    fn name_admins(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let admins: Vec<&str> = self.admins.iter().map(Login::as_str).collect();
+        match admins.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; ask an admin: {}", admins.join(", ")),
+        }
+    }
 }
 
 impl std::error::Error for NotAllowed {}
 
 impl std::fmt::Display for NotAllowed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, role, may, org, on, of, login, token } = self;
+        let Self { what, needs, role, may, org, on, of, login, token, .. } = self;
         write!(f, "{what} needs the role {needs}")?;
         if let Some(place) = on.as_deref().or(org.as_ref().map(OrgName::as_str)) {
             write!(f, " in {place}")?;
         }
         if !of.is_user() {
             let may = may.unwrap_or(*role);
-            return write!(
+            write!(
                 f,
                 ", and the {} token {:?} has {may}: use another token, or have an admin of {login} grant more to it",
                 of.as_str(),
                 token.as_str()
-            );
+            )?;
+            return self.name_admins(f);
         }
         if let Some(may) = may.filter(|may| !may.gives(*needs)) {
             write!(
@@ -139,6 +157,7 @@ impl std::fmt::Display for NotAllowed {
                 "there with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
             )?;
         }
-        write!(f, "with `statewright org member role {org} {login} {role_needed}`")
+        write!(f, "with `statewright org member role {org} {login} {role_needed}`")?;
+        self.name_admins(f)
     }
 }

@@ -73,6 +73,7 @@ fn not_allowed() -> Box<NotAllowed> {
         of: Principal::User,
         login: login(),
         token: token(),
+        admins: vec![login()],
     })
 }
 

@@ -113,6 +113,26 @@ fn a_refusal_names_the_role_and_who_grants_it() {
 }
 
 #[test]
+fn a_refusal_names_admins_if_they_can_lift_it() {
+    let named = |caller: &Caller| {
+        let Err(Error::Access(AccessError::NotAllowed(mut why))) = check(caller) else {
+            panic!("it is allowed")
+        };
+        why.admins = ["alice", "eve"].map(|login| Login::parse(login).unwrap()).to_vec();
+        (why.lifted_in().is_some(), why.to_string().ends_with("; ask an admin: alice, eve"))
+    };
+    let bob = caller(&[("acme", Role::Plan)], None).asking_for(Right::Apply);
+    assert_eq!(named(&bob), (true, true));
+    let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Right::Apply);
+    assert_eq!(named(&both), (true, true));
+    let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Right::Apply);
+    assert_eq!(named(&ci), (false, false), "only another token helps");
+    let mut machine = caller(&[("acme", Role::Plan)], Some(Role::Plan)).asking_for(Right::Apply);
+    machine.token.of = Principal::Organization;
+    assert_eq!(named(&machine), (true, true));
+}
+
+#[test]
 fn a_refused_machine_learns_what_its_token_has() {
     let mut ci = caller(&[("acme", Role::Plan)], Some(Role::Plan)).asking_for(Right::Apply);
     ci.token.of = Principal::Organization;

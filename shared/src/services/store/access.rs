@@ -7,7 +7,8 @@ use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::access::{self, ACCESS_BYTES_MAX, Access, GRANTS_MAX, TEAM_MEMBERS_MAX, TEAMS_MAX, Unit};
 use crate::domain::names::{Login, OrgName, StackAddress};
-use crate::layout::{OrgAccess, StackEntry, Stored, User, check};
+use crate::domain::role::Role;
+use crate::layout::{Member, OrgAccess, Record as _, StackEntry, Stored, User, check};
 use crate::ports::{Expect, Revision, Write};
 use crate::services::error::IdentityError;
 use crate::services::store::retry::Attempts;
@@ -71,6 +72,27 @@ pub(crate) async fn change<T>(
             return Ok(answer);
         }
     }
+}
+
+/// Members that are read to find admins among them, at most.
+const MEMBERS_READ_MAX: usize = 500;
+
+/// Admins that a refusal names, at most.
+const ADMINS_NAMED_MAX: usize = 3;
+
+/// Some admins of an organization, for a refusal that they can lift. One query.
+///
+/// # Errors
+/// Errors of the ports.
+pub(crate) async fn some_admins(ctx: &Context, org: &OrgName) -> Result<Vec<Login>, Error> {
+    let (items, _) = store::page::read(ctx, Member::of_org(org), None, MEMBERS_READ_MAX).await?;
+    let mut admins = Vec::new();
+    for item in &items {
+        if admins.len() < ADMINS_NAMED_MAX && Member::decode(&item.value)?.role == Role::Admin {
+            admins.push(Member::login_in(&item.key)?);
+        }
+    }
+    Ok(admins)
 }
 
 /// Refuses teams and grants that do not fit into their item.

@@ -114,26 +114,24 @@ impl Session {
 }
 
 impl Command {
-    /// The role that a command needs. Reading the state first needs [`Role::Plan`].
+    /// The role that a command needs. Reading the state first needs [`Role::View`].
     fn needs(&self) -> Role {
         match self {
             Self::List(_)
             | Self::Get(_)
             | Self::Versions(_)
-            | Self::Resources(_)
             | Self::Diff(_)
-            | Self::Pull(_)
             | Self::Rejected(_)
-            | Self::Unlock(_)
             | Self::Locks
-            | Self::GetSchema(_) => Role::Plan,
+            | Self::GetSchema(_) => Role::View,
+            Self::Resources(_) | Self::Pull(_) | Self::Unlock(_) => Role::Plan,
             Self::Outputs(_) => Role::Outputs,
             Self::Create(_) | Self::Init(_) | Self::Set(_) | Self::Import(_) => Role::Apply,
             Self::Policy(policy) => {
                 if policy.changes_any() {
                     Role::Member
                 } else {
-                    Role::Plan
+                    Role::View
                 }
             }
             Self::Restore(_)
