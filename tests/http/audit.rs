@@ -8,9 +8,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::api::audit::REFUSED;
 use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
-use statewright_shared::domain::names::Login;
+use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::services::identity::passwords;
+use statewright_shared::services::identity::{orgs, passwords};
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
 use crate::routes::{EDGE, STATE, path};
@@ -58,6 +58,7 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
         ("PATCH", "{edge}") => call.json(&json!({ "mock": 1 })),
         ("PATCH", "schemas") => call.json(&json!({ "infer": true })),
         ("PATCH", _) => call.json(&json!({ "state": "default" })),
+        ("PUT", "protection") => call.json(&json!({ "reason": "it is production" })),
         ("PUT", "tfstate-policy") => call.json(&json!({ "version": 0, "policy": {} })),
         ("POST", "undelete") => {
             let removed = app.request(Method::DELETE, &format!("/api/tfstates/{STATE}")).send().await;
@@ -187,6 +188,7 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
             app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);
             on_stack(&json!({ "environment": format!("{}/dev", stack.project) }))
         }
+        "/protection" => on_stack(&json!({ "reason": "it is production" })),
         "/rename" => on_stack(&json!({ "newName": "prod" })),
         "/transfer" => on_stack(&json!({ "toOrg": OTHER_ORG })),
         "/decrypt" | "/batch-decrypt" => {
@@ -224,6 +226,8 @@ fn only(app: &TestApp, request_id: &str) -> Value {
 async fn each_action_has_one_record_with_its_user() {
     let app = TestApp::memory().await;
     let token = app.member_of(&[ORG, OTHER_ORG], "bob", "laptop").await;
+    let (org, bob) = (OrgName::parse(ORG).unwrap(), Login::parse("bob").unwrap());
+    orgs::set_role(&app.context, &org, &bob, Role::Admin).await.unwrap();
     let mut actions = 0;
     // `sign_in.rs` has the pages.
     for route in ROUTES.iter().filter(|route| !route.auth.is_page()) {

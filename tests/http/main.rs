@@ -31,6 +31,7 @@ mod operator;
 mod page;
 mod previews;
 mod properties;
+mod protection;
 mod recorded;
 mod rename;
 mod reported;

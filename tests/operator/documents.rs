@@ -258,6 +258,8 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("state rename", &ask(&["state", "rename", "net/prod"]).await);
     is_as_shown("state delete", &ask(&["state", "delete", "--yes"]).await);
     is_as_shown("state undelete", &ask(&["state", "undelete"]).await);
+    is_as_shown("protect", &ask(&["protect", "net/prod", "--reason", "it is production"]).await);
+    is_as_shown("unprotect", &ask(&["unprotect", "net/prod"]).await);
     ask(&["state", "create", "web", "--force"]).await;
     is_as_shown("dep add", &ask(&["dep", "add", "net/prod", "address", "--mock", "\"10.0.0.0\""]).await);
     is_as_shown("dep status", &ask(&["dep", "status"]).await);

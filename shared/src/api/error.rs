@@ -354,6 +354,7 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::StateId
         | InvalidInput::StateName
         | InvalidInput::StateWithoutProject
+        | InvalidInput::ProtectionReason { .. }
         | InvalidInput::Duration
         | InvalidInput::EnvironmentOverrides
         | InvalidInput::PropertyPath(_)
@@ -475,6 +476,7 @@ fn reason_of_stack(error: &StackError) -> Reason {
         // The CLI looks for "already exists" in the text.
         StackError::Exists(_) => Reason::StackExists,
         StackError::HasResources => Reason::StackHasResources,
+        StackError::Protected(_) => Reason::StackProtected,
         // Only the operator's commands can get the first two.
         StackError::NoneDeleted(_) | StackError::SeveralDeleted { .. } | StackError::TagExists { .. } => {
             Reason::InvalidRequest
@@ -519,6 +521,7 @@ fn reason_of_state(error: &StateError) -> Reason {
         StateError::NotHolder(_) => Reason::StateLockLost,
         StateError::LockNotAllowed(_) => Reason::RoleTooLow,
         StateError::WriteRefused { .. } => Reason::StateWriteRefused,
+        StateError::Protected(_) | StateError::WriteOfProtected { .. } => Reason::StateProtected,
         StateError::HasResources(_) => Reason::StateHasResources,
         StateError::NearLimit { .. } => Reason::StateNearLimit,
         StateError::SerialAtEnd | StateError::OtherOrganization | StateError::OutputName => {

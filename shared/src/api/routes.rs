@@ -55,6 +55,7 @@ use crate::wire::oidc::{
     Consent, Consents, EditIssuer, Issuer, Issuers, NewConsent, NewIssuer, NewPolicies, Policies,
     TokenAnswer, TokenRequest,
 };
+use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
     BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
     Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
@@ -655,6 +656,17 @@ routes! {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
         answer: NoContent, id: DeleteStackTag,
     }
+    /// Protect a stack: nobody deletes or destroys it until an admin lifts that
+    PUT "/api/stacks/{org}/{project}/{stack}/protection" => stacks::protect {
+        auth: Token, needs: Admin, group: Head, audit: "stack.protect",
+        body: of::<NewProtection>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Protection>), id: ProtectStack,
+    }
+    /// Lift the protection of a stack
+    DELETE "/api/stacks/{org}/{project}/{stack}/protection" => stacks::lift_protection {
+        auth: Token, needs: Admin, group: Head, audit: "stack.unprotect",
+        answer: NoContent, id: LiftStackProtection,
+    }
     /// Rename a stack
     POST "/api/stacks/{org}/{project}/{stack}/rename" => stacks::rename {
         auth: Token, needs: Member, group: Head, audit: "stack.rename",
@@ -1249,6 +1261,17 @@ routes! {
     DELETE "/api/tfstates/{guid}" => states::delete {
         auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
         answer: NoContent, id: DeleteState,
+    }
+    /// Protect a Terraform state: nobody deletes or empties it until an admin lifts that
+    PUT "/api/tfstates/{guid}/protection" => states::protect {
+        auth: Token, needs: Admin, group: Tfstate, audit: "state.protect",
+        body: of::<NewProtection>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Protection>), id: ProtectState,
+    }
+    /// Lift the protection of a Terraform state
+    DELETE "/api/tfstates/{guid}/protection" => states::lift_protection {
+        auth: Token, needs: Admin, group: Tfstate, audit: "state.unprotect",
+        answer: NoContent, id: LiftStateProtection,
     }
     /// Undelete a Terraform state
     POST "/api/tfstates/{guid}/undelete" => states::undelete {

@@ -23,6 +23,7 @@ pub mod oidc;
 pub mod pkce;
 pub mod plural;
 pub mod principal;
+pub mod protection;
 pub(crate) mod resource;
 pub mod role;
 pub mod saves;

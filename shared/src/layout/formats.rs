@@ -14,6 +14,7 @@ use super::record::Record;
 use crate::domain::ids::{EnvironmentId, StackId, StateId, UpdateId};
 use crate::domain::names::{Login, TokenName};
 use crate::domain::principal::Principal;
+use crate::domain::protection::Protection;
 use crate::domain::tfstate::{LabelKey, LabelNumber, LabelValue, Labels};
 use crate::domain::update::Requester;
 use crate::ports::Timestamp;
@@ -80,6 +81,10 @@ pub(super) fn login(login: &str) -> Login {
 
 pub(super) fn requester() -> Requester {
     Requester { login: login("alice"), token: TokenName::parse("laptop").unwrap(), of: Principal::User }
+}
+
+pub(super) fn protection() -> Protection {
+    Protection { by: requester(), at: LATER, reason: "it is production".to_owned() }
 }
 
 pub(super) fn label_key(key: &str) -> LabelKey {

@@ -10,7 +10,8 @@ use crate::ports::Timestamp;
 
 const PREFIX: &str = "R#";
 
-/// A write of a state that was refused. It is stored so that the client's work is not lost.
+/// A write of a state that was refused. It is stored so that the client's work is not lost. Format 1 lacks the
+/// reason [`Refused::Protected`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RejectedState {
     /// When it was first sent.
@@ -26,6 +27,11 @@ pub struct RejectedState {
 
 impl Record for RejectedState {
     const NAME: &'static str = "refused state";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.why == Refused::Protected { 2 } else { 1 }
+    }
 }
 
 impl RejectedState {
@@ -57,5 +63,7 @@ pub(super) mod examples {
         files.hold("rejected-state.v1", &rejected, b"");
         let deleted = RejectedState { lock: None, why: Refused::Deleted, ..rejected };
         files.hold("rejected-state-removed.v1", &deleted, b"");
+        let protected = RejectedState { why: Refused::Protected, ..deleted };
+        files.hold("rejected-state-protected.v2", &protected, b"");
     }
 }

@@ -6,6 +6,7 @@ use super::record::{Broken, Record};
 use super::snapshot::Snapshot;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, StackAddress};
+use crate::domain::protection::Protection;
 use crate::ports::{ItemKey, Timestamp};
 
 /// A stack's head: the one item that changes with every change of the stack. Written by everything that
@@ -31,6 +32,10 @@ pub struct StackHead {
     /// knows only format 1 would drop this with its next write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<StackConfig>,
+    /// Whether it may not be deleted or destroyed. Since format 3: an older program would drop this with its next
+    /// write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
     /// The end of the chain of its audit records. An older program drops it with its next write, which ends the
     /// chain; the next record begins another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,10 +44,14 @@ pub struct StackHead {
 
 impl Record for StackHead {
     const NAME: &'static str = "stack head";
-    const FORMAT: u8 = 2;
+    const FORMAT: u8 = 3;
 
     fn format(&self) -> u8 {
-        if self.config.is_none() { 1 } else { 2 }
+        match (&self.protection, &self.config) {
+            (Some(_), _) => 3,
+            (None, Some(_)) => 2,
+            (None, None) => 1,
+        }
     }
 }
 
@@ -94,6 +103,7 @@ pub(super) mod examples {
             last: Some(update_id(2)),
             deleted: None,
             config: None,
+            protection: None,
             trail: None,
         }
     }
@@ -120,5 +130,6 @@ pub(super) mod examples {
             encryption_salt: String::new(),
         };
         files.hold("head-configured.v2", &StackHead { config: Some(config), ..head() }, b"");
+        files.hold("head-protected.v3", &StackHead { protection: Some(protection()), ..head() }, b"");
     }
 }

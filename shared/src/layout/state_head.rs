@@ -6,6 +6,7 @@ use super::key::{Key, parsed};
 use super::record::{Broken, Record};
 use crate::domain::ids::StateId;
 use crate::domain::names::{Login, StateAddress};
+use crate::domain::protection::Protection;
 use crate::domain::tfstate::{Labels, Policy};
 use crate::ports::{ItemKey, Timestamp};
 
@@ -37,6 +38,10 @@ pub struct StateHead {
     /// Whether the state is being erased, so that it cannot be undeleted any more.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erasing: bool,
+    /// Whether it may not be deleted or destroyed. Since format 2: an older program would drop this with its next
+    /// write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
     /// The end of the chain of its audit records. An older program drops it with its next write, which ends the
     /// chain; the next record begins another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,6 +50,11 @@ pub struct StateHead {
 
 impl Record for StateHead {
     const NAME: &'static str = "state head";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        if self.protection.is_none() { 1 } else { 2 }
+    }
 }
 
 impl StateHead {
@@ -91,6 +101,7 @@ pub(super) mod examples {
             has_schemas: false,
             deleted: None,
             erasing: false,
+            protection: None,
             trail: None,
         }
     }
@@ -120,5 +131,6 @@ pub(super) mod examples {
         files.hold("state-head-audited.v1", &StateHead { trail: Some(mark()), ..new() }, b"");
         let erasing = StateHead { deleted: Some(LATER), erasing: true, ..new() };
         files.hold("state-head-erasing.v1", &erasing, b"");
+        files.hold("state-head-protected.v2", &StateHead { protection: Some(protection()), ..new() }, b"");
     }
 }

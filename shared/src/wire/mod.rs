@@ -12,6 +12,7 @@ pub mod edges;
 pub mod environments;
 pub mod esc;
 pub mod oidc;
+pub mod protection;
 pub mod pulumi;
 mod reason;
 pub(crate) mod schema;

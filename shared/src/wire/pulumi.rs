@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::protection::Protection;
 use super::{Both, Reason, bounded};
 use crate::domain::role::Role;
 use crate::domain::update::UpdateKind;
@@ -224,6 +225,9 @@ pub struct Stack {
     /// Where the service stores its configuration. A client that gets this reads no configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<Config>,
+    /// Who protected it, if somebody did. Clients do not know this member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
 }
 
 /// The update that runs on a stack.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::protection::Protection;
 use super::{Both, bounded};
 use crate::domain::deployment::{Change, How};
 use crate::domain::tfstate::{
@@ -434,6 +435,8 @@ pub struct State {
     pub outputs: Vec<OutputOf>,
     /// The holder of the lock.
     pub lock: Option<Lock>,
+    /// Who protected it, if somebody did.
+    pub protection: Option<Protection>,
     /// The path for `address` in a backend's configuration; the lock and unlock addresses append `/lock`.
     pub path: String,
 }
@@ -456,6 +459,7 @@ impl State {
             labels: head.labels,
             outputs: Vec::new(),
             lock,
+            protection: head.protection.map(Protection::from),
         }
     }
 }

@@ -19,6 +19,7 @@ mod login;
 mod org;
 mod outputs;
 mod policy;
+mod protect;
 mod rehome;
 mod restore_on_aws;
 mod running;
@@ -98,6 +99,10 @@ pub(crate) enum Command {
     Dep(dep::Dep),
     /// Show and set the label policy of an organization, at a server.
     Policy(policy::Policy),
+    /// Protect a stack or a state from deletion and destruction, at a server, until an admin lifts that.
+    Protect(protect::Protect),
+    /// Lift the protection of a stack or a state, at a server.
+    Unprotect(protect::Unprotect),
     /// Register the issuers of tokens for jobs, such as a CI's, and what their jobs may do, at a server.
     Issuer(issuer::Issuer),
     /// Consent to personal tokens for the jobs of an issuer, at a server.
@@ -142,6 +147,8 @@ impl Command {
             | Self::Dep(_)
             | Self::Tf(_)
             | Self::Policy(_)
+            | Self::Protect(_)
+            | Self::Unprotect(_)
             | Self::Issuer(_)
             | Self::Consent(_)
             | Self::Outputs(_) => false,
@@ -167,7 +174,7 @@ impl Command {
 }
 
 /// The commands without an audit log of their own: a server keeps it, or there is nothing to audit.
-const WITHOUT_AUDIT_LOG: [&str; 12] = [
+const WITHOUT_AUDIT_LOG: [&str; 13] = [
     "login",
     "logout",
     "whoami",
@@ -175,6 +182,8 @@ const WITHOUT_AUDIT_LOG: [&str; 12] = [
     "state",
     "dep",
     "policy",
+    "protect",
+    "unprotect",
     "issuer",
     "consent",
     "outputs",
@@ -226,6 +235,8 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::State(state) => Box::pin(state::run(state, out)).await,
         Command::Dep(dep) => Box::pin(dep::run(dep, out)).await,
         Command::Policy(policy) => Box::pin(policy::run(policy, out)).await,
+        Command::Protect(protect) => Box::pin(protect::protect(protect, out)).await,
+        Command::Unprotect(unprotect) => Box::pin(protect::unprotect(unprotect, out)).await,
         Command::Issuer(issuer) => Box::pin(issuer::run(issuer, out)).await,
         Command::Consent(consent) => Box::pin(issuer::consent(consent, out)).await,
         Command::Outputs(outputs) => Box::pin(outputs::run(outputs, out)).await,

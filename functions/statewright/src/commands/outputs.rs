@@ -38,13 +38,13 @@ pub(crate) struct Outputs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+pub(super) enum Kind {
     Stack,
     Tfstate,
 }
 
 impl Kind {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Stack => "stack",
             Self::Tfstate => "tfstate",
@@ -54,13 +54,13 @@ impl Kind {
 
 /// A stack or a state as named on the command line. A name does not say which of the two it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum SourceRef {
+pub(super) enum SourceRef {
     Id(StateId),
     Name { org: Option<OrgName>, project: ProjectName, name: String },
 }
 
 impl SourceRef {
-    fn parse(text: &str) -> anyhow::Result<Self> {
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         if let Some(id) = StateId::parse(text) {
             return Ok(Self::Id(id));
         }

@@ -433,6 +433,13 @@ async fn explain(client: &Client, state: Option<&StateRef>, needs: Role, out: Ou
         }
     };
     let name = state.name();
+    if let Some(protection) = state.protection.as_ref().filter(|_| needs == Role::Apply) {
+        out.note(format_args!(
+            "note: {name} is protected {}\n  a run that destroys all resources cannot save that. An admin lifts \
+             it: statewright unprotect {name} --kind tfstate",
+            protection.describe()
+        ));
+    }
     if let Some(lock) = &state.lock {
         out.note(format_args!(
             "note: {name} is locked by {}\n  if that run is no longer active: statewright state unlock {name} --id {} --reason WHY",

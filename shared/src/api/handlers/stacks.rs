@@ -29,6 +29,7 @@ use crate::services::stacks::{
 };
 use crate::services::{Error, stacks, updates};
 use crate::wire::Members;
+use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
     Config, CreateStack, CurrentOperation, Imported, NotificationSettings, RenameStack, Renamed, Stack,
     StackMetadata, StackSummary, StackTag, Stacks, TransferStack,
@@ -150,6 +151,29 @@ pub(crate) async fn remove_config(
     StackPath(address): StackPath,
 ) -> Answer {
     stacks::config::set(&app, &caller, &address, None).await?;
+    no_content()
+}
+
+/// Protects a stack from deletion and destruction. A repeat changes nothing.
+pub(crate) async fn protect(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    StackPath(address): StackPath,
+    JsonBody(NewProtection { reason }): JsonBody<NewProtection>,
+) -> Answer {
+    let protection = stacks::protection::protect(&app, &caller, &address, &reason).await?;
+    context.detail(protection.reason.clone());
+    json(&Protection::from(protection))
+}
+
+/// Lifts the protection of a stack. A repeat changes nothing.
+pub(crate) async fn lift_protection(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+) -> Answer {
+    stacks::protection::lift(&app, &caller, &address).await?;
     no_content()
 }
 
@@ -307,6 +331,7 @@ pub(super) fn stack(view: StackView) -> Stack {
         tags: view.tags,
         version: view.head.version,
         config: view.head.config.map(Config::from),
+        protection: view.head.protection.map(Protection::from),
     }
 }
 

@@ -29,6 +29,7 @@ use crate::services::states::{
 };
 use crate::services::states::{label_compliance, label_policy, outputs, staleness};
 use crate::wire::Both;
+use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::tfstate::{
     AllOutputs, AllRejected, Compliance, DeletedStates, Difference, ListedDeletedState, ListedLock, Lock,
     Locks, NamedOutput, NewLabelPolicy, NewState, NotCompliant, OutputOf, Outputs, OutputsOf, Rejected,
@@ -292,6 +293,31 @@ pub(crate) async fn undelete(
     let Located { id, head } = states::undelete(&app, &caller, id).await?;
     context.state_named(&head.value.address);
     json(&WireState::of(id.to_string(), head.value, None))
+}
+
+/// Protects a state from deletion, and from writes without resources. A repeat changes nothing.
+pub(crate) async fn protect(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(state): StatePath,
+    context: RequestContext,
+    JsonBody(NewProtection { reason }): JsonBody<NewProtection>,
+) -> Answer {
+    let (address, protection) = states::protection::protect(&app, &caller, &state, &reason).await?;
+    context.state_named(&address);
+    context.detail(protection.reason.clone());
+    json(&Protection::from(protection))
+}
+
+/// Lifts the protection of a state. A repeat changes nothing.
+pub(crate) async fn lift_protection(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(state): StatePath,
+    context: RequestContext,
+) -> Answer {
+    context.state_named(&states::protection::lift(&app, &caller, &state).await?);
+    no_content()
 }
 
 /// The locks that are held in an organization: those of one page of its states.

@@ -47,6 +47,8 @@ pub struct Current<'a> {
     pub lineage: Option<&'a str>,
     /// The lock under which it was written, with the SHA-256 of what that run wrote last.
     pub under: Option<(&'a str, &'a [String])>,
+    /// Whether the state is protected and may have resources, so that a write has to leave some.
+    pub is_protected: bool,
 }
 
 /// A write.
@@ -58,6 +60,8 @@ pub struct Sent<'a> {
     pub lineage: Option<&'a str>,
     /// The lock that the client claims to hold.
     pub lock_id: Option<&'a str>,
+    /// Whether it has no resources. False for a text that its client encrypted.
+    pub is_empty: bool,
 }
 
 /// The lock of a state.
@@ -106,6 +110,8 @@ pub enum Refused {
     /// The state was deleted and can be undeleted.
     #[serde(rename = "removed")]
     Deleted,
+    /// The state is protected, and the write leaves it without resources, as after a destroy.
+    Protected,
 }
 
 impl std::fmt::Display for Refused {
@@ -116,6 +122,7 @@ impl std::fmt::Display for Refused {
             Self::Stale => "this write came without a lock, and another one was first: run the client again",
             Self::LockRequired => "this state takes writes under its lock only: run the client with locking on",
             Self::Deleted => "the state was deleted: undelete it first",
+            Self::Protected => "the state is protected, and this write leaves it without resources: have an admin lift that",
             Self::Strict => "this state is strict, so its serial must rise and its lineage must stay: pull it, and change that",
         })
     }
@@ -144,6 +151,9 @@ pub fn judge(
         (None, None) if policy.locks_required => return Verdict::Refused(Refused::LockRequired),
         (None, None) => {}
     }
+    if current.is_some_and(|current| current.is_protected) && sent.is_empty {
+        return Verdict::Refused(Refused::Protected);
+    }
     let taken = current.map_or_else(Taken::default, |current| Taken {
         serial_fell: matches!((current.serial, sent.serial), (Some(old), Some(new)) if new <= old),
         lineage_changed: current.lineage != sent.lineage,
@@ -163,11 +173,17 @@ mod tests {
     use super::*;
 
     fn at<'a>(serial: u64, written: &'a [String]) -> Current<'a> {
-        Current { sha256: "now", serial: Some(serial), lineage: Some("A"), under: Some(("run", written)) }
+        Current {
+            sha256: "now",
+            serial: Some(serial),
+            lineage: Some("A"),
+            under: Some(("run", written)),
+            is_protected: false,
+        }
     }
 
     fn sent<'a>(sha256: &'a str, serial: u64, lock_id: Option<&'a str>) -> Sent<'a> {
-        Sent { sha256, serial: Some(serial), lineage: Some("A"), lock_id }
+        Sent { sha256, serial: Some(serial), lineage: Some("A"), lock_id, is_empty: false }
     }
 
     /// The lock with this ID, held by the sender.
@@ -211,6 +227,20 @@ mod tests {
             let verdict = judge(current, theirs, Policy::default(), sent("new", 6, Some("run")));
             assert_eq!(verdict, Verdict::Refused(Refused::Locked));
         }
+    }
+
+    #[test]
+    fn a_write_that_empties_a_protected_state_is_refused() {
+        let protected = Current { is_protected: true, ..at(5, &[]) };
+        let empty = Sent { is_empty: true, ..sent("new", 6, Some("run")) };
+        assert_eq!(plain(Some(protected), Some("run"), empty), Verdict::Refused(Refused::Protected));
+        assert_eq!(plain(Some(protected), Some("run"), sent("new", 6, Some("run"))), FINE);
+        assert_eq!(plain(Some(at(5, &[])), Some("run"), empty), FINE);
+        // Its lock counts first, and a repeat of what is stored empties nothing.
+        let other = Sent { lock_id: Some("other"), ..empty };
+        assert_eq!(plain(Some(protected), Some("run"), other), Verdict::Refused(Refused::Locked));
+        let again = Sent { sha256: "now", ..empty };
+        assert_eq!(plain(Some(protected), Some("run"), again), Verdict::Replayed);
     }
 
     #[test]

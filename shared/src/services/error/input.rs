@@ -146,6 +146,12 @@ pub enum InvalidInput {
     /// A state is named without its project.
     #[error("invalid name of a state: name its project too")]
     StateWithoutProject,
+    /// The reason of a protection is empty, too long, or not one line.
+    #[error("invalid reason of a protection: write one line of up to {characters_max} characters")]
+    ProtectionReason {
+        /// The longest reason, in characters.
+        characters_max: usize,
+    },
     /// A duration does not parse.
     #[error("invalid duration: use hours, minutes and seconds, as in 2h0m0s")]
     Duration,

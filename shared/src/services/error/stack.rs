@@ -1,5 +1,6 @@
 //! Errors about stacks, their versions and tags.
 
+use super::protected::Protected;
 use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::ports::Timestamp;
@@ -58,6 +59,9 @@ pub enum StackError {
     /// The stack still has resources, and the request does not force its deletion.
     #[error("the stack still contains resources: destroy them first, or force the deletion")]
     HasResources,
+    /// The stack may not be deleted or destroyed.
+    #[error(transparent)]
+    Protected(Box<Protected>),
     /// No deleted stack of this name can be undeleted.
     #[error(
         "there is no deleted stack {0} to undelete: list the deleted ones with `statewright stack list --deleted`"

@@ -1,6 +1,7 @@
 //! Errors about Terraform states, their labels and dependencies.
 
 use super::access::NotAllowed;
+use super::protected::Protected;
 use crate::domain::ids::StateId;
 use crate::domain::names::{InputName, Login, OrgName, OutputName, StateAddress};
 use crate::domain::plural::count;
@@ -77,6 +78,21 @@ pub enum StateError {
     WriteRefused {
         /// The rule that refused it.
         why: Refused,
+        /// The ID of the stored write.
+        kept: String,
+    },
+    /// The state may not be deleted, and an old version without resources may not be restored.
+    #[error(transparent)]
+    Protected(Box<Protected>),
+    /// A write would leave a protected state without resources. The server stores it under this ID.
+    #[error(
+        "this write leaves no resources, and {protected}; nothing that was sent is lost: the server keeps it as {kept}, and \
+         then `statewright state restore {} --version {kept}` makes it current",
+        .protected.address()
+    )]
+    WriteOfProtected {
+        /// The state and its protection.
+        protected: Box<Protected>,
         /// The ID of the stored write.
         kept: String,
     },

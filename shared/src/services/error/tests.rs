@@ -18,6 +18,7 @@ use crate::domain::oidc::IssuerUrl;
 use crate::domain::oidc::jwk::InvalidKeys;
 use crate::domain::oidc::policy::InvalidPolicies;
 use crate::domain::principal::Principal;
+use crate::domain::protection::Protection;
 use crate::domain::role::{Right, Role};
 use crate::domain::sign_in::BadClaims;
 use crate::domain::tfstate::{
@@ -75,6 +76,10 @@ fn not_allowed() -> Box<NotAllowed> {
         token: token(),
         admins: vec![login()],
     })
+}
+
+fn protection() -> Protection {
+    Protection { by: requester(), at: AT, reason: "it is production".to_owned() }
 }
 
 fn held(last_write: Option<Timestamp>, until: Option<Timestamp>) -> UpdateError {
@@ -152,6 +157,7 @@ fn input() -> Vec<InvalidInput> {
         I::StateId,
         I::StateName,
         I::StateWithoutProject,
+        I::ProtectionReason { characters_max: 500 },
         I::Duration,
         I::EnvironmentOverrides,
         I::PropertyPath("write the name of a value in it"),
@@ -341,6 +347,7 @@ fn stacks() -> Vec<StackError> {
         S::NoTag { address: stack(), tag: tag.clone() },
         S::Exists(stack()),
         S::HasResources,
+        S::Protected(Protected::stack(&stack(), &protection())),
         S::NoneDeleted(stack()),
         S::SeveralDeleted { address, found: vec![(StackId::new(uuid::Uuid::from_u128(1)), AT)] },
         S::TagExists { tag: tag.clone(), value: "alice".to_owned() },
@@ -425,6 +432,11 @@ fn states() -> Vec<StateError> {
         S::Locked(holder(true)),
         S::NotHolder(holder(false)),
         S::LockNotAllowed(not_allowed()),
+        S::Protected(Protected::state(&state(), &protection())),
+        S::WriteOfProtected {
+            protected: Protected::state(&state(), &protection()),
+            kept: "0a1b".to_owned(),
+        },
         S::HasResources(3),
         S::NearLimit { bytes: 5_000_000, bytes_max: 4_500_000 },
         S::SerialAtEnd,
@@ -449,6 +461,7 @@ fn states() -> Vec<StateError> {
         Refused::Stale,
         Refused::LockRequired,
         Refused::Deleted,
+        Refused::Protected,
         Refused::Strict,
     ];
     all.extend(refused.map(|why| S::WriteRefused { why, kept: "0a1b".to_owned() }));

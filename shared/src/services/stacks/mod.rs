@@ -3,6 +3,7 @@
 pub mod config;
 pub mod deleted;
 pub mod history;
+pub mod protection;
 pub mod rehome;
 pub mod rename;
 pub mod versions;
@@ -109,6 +110,7 @@ pub async fn create(
         last: None,
         deleted: None,
         config,
+        protection: None,
         trail: None,
     };
     let mut name = StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false };
@@ -321,7 +323,8 @@ pub async fn project_exists(
 /// [`super::stacks::deleted`].
 ///
 /// # Errors
-/// [`StackError::HasResources`] unless forced, `UpdateError::Held` while an update runs.
+/// [`StackError::Protected`] also if forced, [`StackError::HasResources`] unless forced, `UpdateError::Held` while an
+/// update runs.
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
@@ -332,6 +335,7 @@ pub async fn delete(
     loop {
         attempts.begin()?;
         let Located { id, head } = locate_settled(ctx, caller, address).await?;
+        store::protection::check_stack(&head.value)?;
         takeover::check_free(ctx, &head.value).await?;
         if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
             && has_resources(ctx, snapshot).await?

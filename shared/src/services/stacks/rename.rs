@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::domain::role::Right;
 use crate::layout::{FormerStackName, FormerStackNameEntry, StackEntry, StackHead, delete};
 use crate::ports::Expect;
 use crate::services::audit::About;
@@ -35,7 +36,7 @@ pub struct NewAddress {
 ///
 /// # Errors
 /// [`StackError::NotFound`], `AccessError::NoOrg`; [`StackError::Exists`] when the new address is taken, even by this stack;
-/// `UpdateError::Held` while an update runs.
+/// `UpdateError::Held` while an update runs; [`StackError::Protected`] for a protected stack and another organization.
 pub async fn rename(
     ctx: &Context,
     caller: &Caller,
@@ -68,6 +69,14 @@ pub async fn rename(
             let tags = store::access::tags_of_stack(ctx, from).await?;
             let unit = Unit::stack(&to, Tags::Tags(&tags));
             standing.check_reached(ctx, &unit).await?;
+            if to.org != from.org {
+                // The admins there could lift its protection.
+                store::protection::check_stack(&head.value)?;
+            }
+            if head.value.protection.is_some() && standing.has(Right::Admin) {
+                let here = caller.on_stack(ctx, from).await?;
+                here.check(Right::Admin, "renaming a protected stack to where you are an admin")?;
+            }
             if to.org == from.org {
                 let from = Unit::stack(from, Tags::None);
                 writes.extend(store::access::renamed(ctx, &to.org, &from, &unit).await?);

@@ -6,6 +6,7 @@ pub mod label_compliance;
 pub mod label_policy;
 pub mod locks;
 pub mod outputs;
+pub mod protection;
 pub(super) mod retention;
 pub mod schemas;
 pub mod staleness;
@@ -333,11 +334,19 @@ impl StateHead {
         self.deleted.is_none() && self.address == other.address && self.created_by == other.created_by
     }
 
+    /// Whether it has resources. If they are not known, it may have some.
+    fn may_have_resources(&self) -> bool {
+        self.current.as_ref().is_some_and(|kept| kept.resource_count != Some(0))
+    }
+
+    /// Whether a write has to leave some resources.
+    fn keeps_resources(&self) -> bool {
+        self.protection.is_some() && self.may_have_resources()
+    }
+
     /// Whether its former names lead to it or stay reserved. A state that was deleted without resources needs none.
-    /// One whose resources are not known may have some.
     fn keeps_names(&self) -> bool {
-        let has_resources = self.current.as_ref().is_some_and(|kept| kept.resource_count != Some(0));
-        self.deleted.is_none() || (!self.erasing && has_resources)
+        self.deleted.is_none() || (!self.erasing && self.may_have_resources())
     }
 }
 
@@ -356,6 +365,7 @@ pub(super) fn new_head(ctx: &Context, caller: &Caller, address: &StateAddress, p
         has_schemas: false,
         deleted: None,
         erasing: false,
+        protection: None,
         trail: None,
     }
 }
@@ -594,6 +604,9 @@ pub async fn edit(ctx: &Context, caller: &Caller, state: &StateRef, edit: &Edit)
         if is_renamed {
             let to = caller.on_state(ctx, &next.address, &next.labels).await?;
             to.check(Right::Member, "a new name")?;
+            if next.protection.is_some() && to.has(Right::Admin) {
+                standing.check(Right::Admin, "renaming a protected state to where you are an admin")?;
+            }
             to.check_reached(ctx, &Unit::state(&next.address, Tags::Labels(&next.labels))).await?;
             let (from, to) = (&head.value.address, &next.address);
             let (from, to) = (Unit::state(from, Tags::None), Unit::state(to, Tags::None));
@@ -670,7 +683,8 @@ fn hide(
 /// undeleted by its id, and its name is reserved unless it has no resources.
 ///
 /// # Errors
-/// [`StateError::Locked`] while its lock is held, [`StateError::HasResources`] unless forced.
+/// [`StateError::Protected`] also if forced, [`StateError::Locked`] while its lock is held,
+/// [`StateError::HasResources`] unless forced.
 pub async fn delete(
     ctx: &Context,
     caller: &Caller,
@@ -681,6 +695,7 @@ pub async fn delete(
     loop {
         attempts.begin()?;
         let WithLock { id, head, lock } = locate_with_lock(ctx, caller, state).await?;
+        store::protection::check_state(&head.value)?;
         if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
             return Err(StateError::Locked(Box::new(holder)).into());
         }
@@ -764,11 +779,12 @@ pub async fn undelete(ctx: &Context, caller: &Caller, id: StateId) -> Result<Loc
 }
 
 /// The writes that delete a state whose name another one takes, except that of the name. `None` for a state that was
-/// ever written or is locked.
+/// ever written, is locked or is protected.
 fn displace(ctx: &Context, caller: &Caller, state: WithLock) -> Option<Vec<Write>> {
     let WithLock { id, head, lock } = state;
     let is_held = lock.as_ref().is_some_and(|lock| lock.value.holder.is_some());
-    if head.value.version > 0 || head.value.deleted.is_some() || is_held {
+    let is_protected = head.value.protection.is_some();
+    if head.value.version > 0 || head.value.deleted.is_some() || is_held || is_protected {
         return None;
     }
     let deleted = hidden(ctx, &head.value);

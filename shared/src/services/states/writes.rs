@@ -12,7 +12,9 @@ use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
-use crate::domain::tfstate::{Current, Holder, Output, Refused, Sent, Taken, Verdict, judge, with_serial};
+use crate::domain::tfstate::{
+    Current, Holder, Index, Output, Refused, Sent, Taken, Verdict, judge, with_serial,
+};
 use crate::domain::update::Requester;
 use crate::layout::{
     Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
@@ -21,7 +23,7 @@ use crate::layout::{
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::audit::About;
 use crate::services::caller::Caller;
-use crate::services::error::{AccessError, InvalidInput, ReservedName, StateError};
+use crate::services::error::{AccessError, InvalidInput, Protected, ReservedName, StateError};
 use crate::services::states;
 use crate::services::store::due::due_write;
 use crate::services::store::retry::Attempts;
@@ -55,8 +57,8 @@ pub struct Written {
 /// more for the version before, one blob, and one commit.
 ///
 /// # Errors
-/// Those of `verify`; [`StateError::Locked`], [`StateError::WriteRefused`] and [`StateError::WriteOfDeleted`] for a
-/// write that is stored, but not as a version; [`Error::Invalid`] for a text that is not a state;
+/// Those of `verify`; [`StateError::Locked`], [`StateError::WriteRefused`], [`StateError::WriteOfProtected`] and
+/// [`StateError::WriteOfDeleted`] for a write that is stored, but not as a version; [`Error::Invalid`] for a text that is not a state;
 /// [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
@@ -106,9 +108,13 @@ pub async fn write(
             }
             Verdict::Refused(why) => {
                 let kept = sent.reject(ctx, id, head.value.version, lock_id, why, stored).await?;
-                return Err(match (why, holder) {
-                    (Refused::Locked, Some(holder)) => {
+                return Err(match (why, holder, &head.value.protection) {
+                    (Refused::Locked, Some(holder), _) => {
                         Error::State(StateError::Locked(Box::new(holder.clone())))
+                    }
+                    (Refused::Protected, _, Some(protection)) => {
+                        let protected = Protected::state(&head.value.address, protection);
+                        Error::State(StateError::WriteOfProtected { protected, kept })
                     }
                     _ => Error::State(StateError::WriteRefused { why, kept }),
                 });
@@ -164,7 +170,8 @@ pub async fn check_grace(
 /// Restoring the current version changes nothing.
 ///
 /// # Errors
-/// [`StateError::NoVersion`]; [`StateError::Locked`] while the lock is held.
+/// [`StateError::NoVersion`]; [`StateError::Locked`] while the lock is held; [`StateError::Protected`] for a text without
+/// resources.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,
@@ -193,6 +200,12 @@ pub async fn restore(
             prepared = Some((newest, prepare_restore(ctx, caller, id, newest, which).await?));
         }
         let Some((_, sent)) = &prepared else { continue };
+        if sent.is_empty() && head.value.keeps_resources() {
+            if let Some(stored) = stored.take() {
+                stored.discard(ctx).await;
+            }
+            store::protection::check_state(&head.value)?;
+        }
         let lineage = sent.text.document.lineage.as_deref();
         let changed = head.value.current.as_ref().is_some_and(|kept| kept.lineage.as_deref() != lineage);
         let serial = sent.text.document.serial;
@@ -234,7 +247,13 @@ async fn prepare_restore(
 fn current_of(head: &StateHead) -> Option<Current<'_>> {
     let kept = head.current.as_ref()?;
     let under = head.under.as_ref().map(|under| (under.lock.as_str(), under.texts.as_slice()));
-    Some(Current { sha256: &kept.sha256, serial: kept.serial, lineage: kept.lineage.as_deref(), under })
+    Some(Current {
+        sha256: &kept.sha256,
+        serial: kept.serial,
+        lineage: kept.lineage.as_deref(),
+        under,
+        is_protected: head.keeps_resources(),
+    })
 }
 
 /// A text to store as a version.
@@ -273,7 +292,13 @@ impl SentState {
             serial: document.serial,
             lineage: document.lineage.as_deref(),
             lock_id,
+            is_empty: self.is_empty(),
         }
+    }
+
+    /// Whether it has no resources, as far as the server can read it.
+    fn is_empty(&self) -> bool {
+        self.text.document.index.as_ref().is_some_and(Index::is_empty)
     }
 
     async fn store(&self, ctx: &Context, id: StateId, sealed: SealedText) -> Result<StoredState, Error> {

@@ -5,6 +5,7 @@ pub mod compression;
 pub(super) mod deletion;
 pub(super) mod due;
 pub mod page;
+pub(crate) mod protection;
 pub(super) mod retry;
 pub mod stack_lookup;
 pub mod stack_tags;

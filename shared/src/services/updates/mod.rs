@@ -78,8 +78,8 @@ pub struct Started {
 /// Creates an update. It holds no lock, and expires by itself unless it is started within an hour.
 ///
 /// # Errors
-/// `StackError::NotFound`; `AccessError::NotAllowed` if the caller may only preview; [`Error::TooLarge`] if the detail
-/// exceeds its maximum size.
+/// `StackError::NotFound`; `StackError::Protected` for a destroy; `AccessError::NotAllowed` if the caller may only
+/// preview; [`Error::TooLarge`] if the detail exceeds its maximum size.
 pub async fn create(
     ctx: &Context,
     caller: &Caller,
@@ -89,6 +89,7 @@ pub async fn create(
     check_detail(&new)?;
     let located = stack_lookup::locate(ctx, caller, address).await?;
     check_writes(ctx, caller, address, new.dry_run).await?;
+    check_destroyable(&located.head.value, new.kind, new.dry_run)?;
     let id = UpdateId::new(ctx.ids.uuid());
     let update = not_started(ctx, caller, located.id, &new);
     let mut writes = vec![update_write(ctx, id, Expect::Absent, &update), detail_write(ctx, id, &new)];
@@ -142,6 +143,7 @@ pub async fn start(
         let next = record.value.decide(command, ctx.now()).map_err(UpdateError::NotNow)?;
         let (next, secret) = renewal::bind(ctx, &next);
         let expect = record.unchanged();
+        check_destroyable(&located.head.value, next.kind, next.dry_run)?;
         check_takeable(ctx, &located, &next).await?;
         // The token is signed after the commit. A signing key that cannot be opened must not leave the stack held by an
         // update for which no client has a token.
@@ -193,6 +195,7 @@ pub async fn begin(
         attempts.begin()?;
         let located = takeover::locate_settled(ctx, caller, address).await?;
         check_writes(ctx, caller, address, new.dry_run).await?;
+        check_destroyable(&located.head.value, new.kind, new.dry_run)?;
         let command = start_command(&located.head.value, journal_version);
         let next = not_started(ctx, caller, located.id, &new)
             .decide(command, ctx.now())
@@ -233,6 +236,14 @@ async fn check_writes(
         Err(Error::Access(AccessError::NoOrg(_))) => Ok(()),
         Ok(standing) if dry_run || !standing.has(Right::See) => Ok(()),
         standing => standing?.check(Right::Apply, "an update other than a preview"),
+    }
+}
+
+/// Refuses to destroy a protected stack. The preview of that changes nothing.
+fn check_destroyable(head: &StackHead, kind: UpdateKind, dry_run: bool) -> Result<(), Error> {
+    match kind {
+        UpdateKind::Destroy if !dry_run => store::protection::check_stack(head),
+        _ => Ok(()),
     }
 }
 

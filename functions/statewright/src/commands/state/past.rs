@@ -272,6 +272,10 @@ impl Rejected {
                     "restore it if it is the right one, and enable locking for later runs",
                 )
             }
+            "protected" => (
+                "it leaves no resources, and the state is protected",
+                "have an admin lift the protection, and restore it if its run destroyed the resources",
+            ),
             "removed" => ("the state was deleted", look),
             "strict" => {
                 ("its serial did not increase, or its lineage differs, and this state is strict", look)

@@ -78,6 +78,9 @@ fn describe(state: &State, server: &str) -> String {
     if !policy.is_empty() {
         lines.push(("policy", policy));
     }
+    if let Some(protection) = &state.protection {
+        lines.push(("protected", protection.describe()));
+    }
     lines.push(("lock", state.lock.as_ref().map_or_else(|| "free".to_owned(), |lock| lock.describe())));
     facts(lines)
 }

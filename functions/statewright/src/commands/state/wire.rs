@@ -32,6 +32,9 @@ pub(in crate::commands) struct State {
     #[serde(default)]
     pub(super) depends_on: Vec<String>,
     pub(in crate::commands) lock: Option<Lock>,
+    /// Absent in responses of older servers.
+    #[serde(default)]
+    pub(in crate::commands) protection: Option<Protection>,
     /// The path of the backend's `address`, after the server's address.
     pub(super) path: String,
 }
@@ -103,6 +106,23 @@ pub(in crate::commands) struct Lock {
     pub(super) age_seconds: u64,
     pub(super) by_hand: bool,
     pub(super) expired: bool,
+}
+
+/// A protection from deletion and destruction.
+#[derive(Debug, Deserialize)]
+pub(in crate::commands) struct Protection {
+    by: String,
+    token: String,
+    at: String,
+    reason: String,
+}
+
+impl Protection {
+    /// All of it, for people.
+    pub(in crate::commands) fn describe(&self) -> String {
+        let Self { by, token, at, reason } = self;
+        format!("by {by} ({token}), since {}: {}", to_the_second(at), on_one_line(reason))
+    }
 }
 
 impl Lock {
