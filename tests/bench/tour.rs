@@ -107,6 +107,7 @@ impl Walk<'_> {
         self.ask(Method::HEAD, &project, None).await?;
         let stack = format!("{project}/dev");
         self.ask(Method::PATCH, &format!("{stack}/tags"), Some(&json!({ "a": "b" }))).await?;
+        self.protection(&stack).await?;
         let resource = |stack: &str| {
             let urn = format!("urn:pulumi:{stack}::{name}::pulumi:pulumi:Stack::{name}-{stack}");
             json!({
@@ -151,6 +152,14 @@ impl Walk<'_> {
         self.post(&format!("{project}/prod/transfer"), &json!({ "toOrg": OTHER_ORG })).await?;
         self.ask(Method::DELETE, &format!("/api/stacks/{OTHER_ORG}/{name}/prod?force=true"), None).await?;
         Ok(format!("{name}/left"))
+    }
+
+    /// Protects a stack or a state, and lifts that.
+    async fn protection(&mut self, path: &str) -> io::Result<()> {
+        let path = format!("{path}/protection");
+        self.ask(Method::PUT, &path, Some(&json!({ "reason": "a tour" }))).await?;
+        self.ask(Method::DELETE, &path, None).await?;
+        Ok(())
     }
 
     async fn secrets(&mut self, stack: &str) -> io::Result<()> {
@@ -289,6 +298,7 @@ impl Walk<'_> {
         }
         self.get(&format!("{org}/tfstate-removed")).await?;
         self.post(&format!("/api/tfstates/{id}/undelete"), &Value::Null).await?;
+        self.protection(&format!("/api/tfstates/{id}")).await?;
         self.ask(Method::DELETE, &format!("/api/tfstates/{id}"), None).await?;
         Ok(())
     }

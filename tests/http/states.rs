@@ -565,6 +565,7 @@ async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
         ("GET", "/versions/1/diff/1"),
         ("POST", "/versions/1/restore"),
         ("GET", "/outputs"),
+        ("DELETE", "/protection"),
         ("POST", "/undelete"),
     ] {
         let mut answers = Vec::new();
