@@ -32,6 +32,7 @@ mod older;
 mod operator;
 mod options;
 mod pages;
+mod protection;
 mod protocol;
 mod references;
 mod renames;

@@ -23,6 +23,7 @@ journeys! {
     a_run_ends_as_its_client_does
     an_import_keeps_serial_and_lineage
     a_refused_write_is_looked_up_and_restored
+    a_protected_state_says_so_until_it_is_not
     no_file_has_the_token
     a_state_moves_away_with_the_token_of_where_it_was
     a_token_is_sent_to_no_other_server
@@ -440,6 +441,44 @@ async fn two_differently_linked_checkouts_are_distinguished(client: Client) {
     theirs.statewright(["state", "lock", "--reason", "freeze"]).await.assert_success();
     let refused = mine.statewright(TF_APPLY).await.assert_failure();
     assert!(refused.stderr.contains("freeze"), "{refused}");
+}
+
+async fn a_protected_state_says_so_until_it_is_not(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let protected =
+        cli.statewright(["protect", "net", "--reason", "it is production"]).await.assert_success();
+    let said = format!("{ORG}/net/default is protected: nobody can delete or destroy it until an admin runs");
+    assert!(protected.stdout.contains(&said), "{protected}");
+    let shown = cli.statewright(["state", "get"]).await.assert_success();
+    assert!(
+        shown.stdout.contains("by alice (first-start), since ")
+            && shown.stdout.contains(": it is production")
+    );
+    let refused = cli.statewright(["state", "delete", "--yes", "--force"]).await.assert_failure();
+    assert!(refused.stderr.contains("is protected, by alice since "), "{refused}");
+
+    let failed = cli.statewright(["tf", "--", "destroy", "-auto-approve"]).await.assert_failure();
+    let note = format!("note: {ORG}/net/default is protected by alice (first-start), since ");
+    assert!(failed.stderr.contains(&note), "{failed}");
+    assert!(
+        failed.stderr.contains(&format!("statewright unprotect {ORG}/net/default --kind tfstate")),
+        "{failed}"
+    );
+    let rejected = cli.statewright(["state", "rejected"]).await.assert_success();
+    assert!(rejected.stdout.contains("it leaves no resources, and the state is protected"), "{rejected}");
+    assert_eq!(versions(&app).await.len(), 1);
+
+    let member = app.member("mia", "laptop").await;
+    let member = cli.clone().env("STATEWRIGHT_TOKEN", &member).env("STATEWRIGHT_URL", &app.url);
+    let refused = member.statewright(["unprotect", "net"]).await.assert_failure();
+    assert!(
+        refused.stderr.contains("needs the role admin") && refused.stderr.contains("; ask an admin: alice")
+    );
+    let lifted = document(&cli, &["unprotect", "net", "--kind", "tfstate"]).await;
+    let name = format!("{ORG}/net/default");
+    assert_eq!(lifted, json!({ "kind": "tfstate", "name": name, "protection": null }));
+    cli.statewright(["state", "delete", "--yes", "--force"]).await.assert_success();
 }
 
 async fn a_failure_is_explained_by_its_cause(client: Client) {

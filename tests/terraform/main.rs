@@ -28,6 +28,7 @@ mod functions;
 mod labels;
 mod lifecycle;
 mod locks;
+mod protection;
 mod roles;
 mod runs;
 mod support;
