@@ -21,7 +21,7 @@ async fn a_protected_stack_outlives_a_destroy_and_a_removal() {
     let older = cli.clone().env("PULUMI_DISABLE_BEGIN_UPDATE", "true");
     for (client, arguments) in [
         (&cli, &DESTROY[..]),
-        (&older, &DESTROY),
+        (&older, &DESTROY[..]),
         (&cli, &["stack", "rm", "--yes"]),
         (&cli, &["stack", "rm", "--yes", "--force"]),
     ] {

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::support::{APPLY, Client, DESTROY, ONE, api, shown, start, text};
 
 journeys! {
-    a_destroy_of_a_protected_state_is_kept_until_an_admin_lifts_that
+    a_destroy_of_a_protected_state_is_kept_as_a_refused_write
 }
 
-async fn a_destroy_of_a_protected_state_is_kept_until_an_admin_lifts_that(client: Client) {
+async fn a_destroy_of_a_protected_state_is_kept_as_a_refused_write(client: Client) {
     let (app, cli) = start(client, ONE).await;
     cli.run(APPLY).await.assert_success();
     let before = text(&app, "net").await.expect(200);

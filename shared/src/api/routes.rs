@@ -656,7 +656,7 @@ routes! {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
         answer: NoContent, id: DeleteStackTag,
     }
-    /// Protect a stack: nobody deletes or destroys it until an admin lifts that
+    /// Protect a stack: it cannot be deleted or destroyed until an admin lifts that
     PUT "/api/stacks/{org}/{project}/{stack}/protection" => stacks::protect {
         auth: Token, needs: Admin, group: Head, audit: "stack.protect",
         body: of::<NewProtection>, max: SMALL_BYTES_MAX,
@@ -1262,7 +1262,7 @@ routes! {
         auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
         answer: NoContent, id: DeleteState,
     }
-    /// Protect a Terraform state: nobody deletes or empties it until an admin lifts that
+    /// Protect a Terraform state: it cannot be deleted or emptied until an admin lifts that
     PUT "/api/tfstates/{guid}/protection" => states::protect {
         auth: Token, needs: Admin, group: Tfstate, audit: "state.protect",
         body: of::<NewProtection>, max: SMALL_BYTES_MAX,

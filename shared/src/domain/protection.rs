@@ -1,4 +1,4 @@
-//! The protection of a stack or a state: nobody deletes or destroys it until an admin has lifted that.
+//! The protection of a stack or a state: it cannot be deleted or destroyed until an admin has lifted that.
 
 use serde::{Deserialize, Serialize};
 

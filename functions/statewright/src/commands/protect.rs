@@ -1,4 +1,4 @@
-//! `statewright protect`, `unprotect`: stacks and states that nobody deletes or destroys, at a server.
+//! `statewright protect`, `unprotect`: stacks and states that cannot be deleted or destroyed, at a server.
 
 use anyhow::bail;
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub(crate) async fn protect(protect: Protect, out: Output) -> anyhow::Result<()>
     let answer = Answer { kind: kind.as_str(), name, protection: Some(protection) };
     out.answer(&answer, |Answer { kind, name, .. }| {
         format!(
-            "{name} is protected: nobody can delete or destroy it until an admin runs `statewright unprotect \
+            "{name} is protected: it cannot be deleted or destroyed until an admin runs `statewright unprotect \
              {name} --kind {kind}`"
         )
     })

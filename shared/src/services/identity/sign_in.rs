@@ -201,7 +201,7 @@ async fn changed(
             Some(record) => Some(check(Org::key(org), record.unchanged())),
             None => None,
         };
-        // Nobody joins an organization that is gone.
+        // An organization that is gone gets no members.
         if gets.is_some() && of_org.is_none() {
             continue;
         }

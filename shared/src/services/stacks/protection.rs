@@ -1,5 +1,6 @@
 //! Protects a stack from deletion and destruction, and lifts that. Both need the right of an admin there. The protection
-//! lies in the stack's head, so it follows a rename, and of a destroy and a protection at the same time one is first.
+//! is stored in the stack's head, so it follows a rename, and of a destroy and a protection at the same time one is
+//! first.
 
 use crate::context::Context;
 use crate::domain::names::StackAddress;

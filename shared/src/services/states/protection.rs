@@ -1,5 +1,5 @@
 //! Protects a Terraform state from deletion, and from writes that leave it without resources, and lifts that. Both need
-//! the right of an admin there. The protection lies in the state's head, so it follows a rename.
+//! the right of an admin there. The protection is stored in the state's head, so it follows a rename.
 
 use super::{Located, StateRef, locate};
 use crate::context::Context;
