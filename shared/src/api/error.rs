@@ -145,7 +145,8 @@ impl Liftable {
 pub(super) async fn with_admins(app: &App, mut response: Response) -> Response {
     let Some(liftable) = response.extensions_mut().remove::<Liftable>() else { return response };
     let Some(org) = liftable.why.lifted_in() else { return response };
-    match Box::pin(access::some_admins(app, org)).await {
+    let found = Box::pin(access::some_admins(app, org)).await;
+    match found {
         Ok(admins) if admins.is_empty() => response,
         Ok(admins) => liftable.naming(admins).into_response(),
         Err(error) => {

@@ -58,8 +58,8 @@ pub struct Written {
 ///
 /// # Errors
 /// Those of `verify`; [`StateError::Locked`], [`StateError::WriteRefused`], [`StateError::WriteOfProtected`] and
-/// [`StateError::WriteOfDeleted`] for a write that is stored, but not as a version; [`Error::Invalid`] for a text that is not a state;
-/// [`Error::TooLarge`].
+/// [`StateError::WriteOfDeleted`] for a write that is stored, but not as a version; [`Error::Invalid`] for a text that is
+/// not a state; [`Error::TooLarge`].
 pub async fn write(
     ctx: &Context,
     caller: &Caller,

@@ -32,8 +32,6 @@ pub(in crate::commands) struct State {
     #[serde(default)]
     pub(super) depends_on: Vec<String>,
     pub(in crate::commands) lock: Option<Lock>,
-    /// Absent in responses of older servers.
-    #[serde(default)]
     pub(in crate::commands) protection: Option<Protection>,
     /// The path of the backend's `address`, after the server's address.
     pub(super) path: String,
