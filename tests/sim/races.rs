@@ -345,6 +345,25 @@ async fn rename_and_remove_at_once(ring: Ring) {
     scene.finish().await;
 }
 
+async fn protect_and_remove_at_once(ring: Ring) {
+    let Ring { scene, processes: [one, other], dice } = &ring;
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(one, step).await.unwrap();
+    }
+    let remove = async {
+        dice.pause(8).await;
+        scene.act(one, Step::Remove).await
+    };
+    let protect = stacks::protection::protect(other, &scene.caller, &scene.address, "it is production");
+    match futures::join!(protect, remove) {
+        (Ok(_), Err(Error::Stack(StackError::Protected(_))))
+        | (Err(Error::Stack(StackError::NotFound(_))), Ok(())) => {}
+        both => panic!("a stack is either protected or removed: {both:?}"),
+    }
+    scene.check().await;
+    scene.finish().await;
+}
+
 /// Two admins take the role of each other.
 async fn remove_admins_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], .. } = &ring;
@@ -451,6 +470,8 @@ races! {
         tags_on_aws_move_along: rename_and_tag_at_once;
     a_stack_is_renamed_or_removed, a_stack_on_disk_is_renamed_or_removed,
         a_stack_on_aws_is_renamed_or_removed: rename_and_remove_at_once;
+    a_stack_is_protected_or_removed, a_stack_on_disk_is_protected_or_removed,
+        a_stack_on_aws_is_protected_or_removed: protect_and_remove_at_once;
     one_admin_is_left, one_admin_on_disk_is_left,
         one_admin_on_aws_is_left: remove_admins_at_once;
     one_admin_is_left_by_sign_ins, one_admin_on_disk_is_left_by_sign_ins,
