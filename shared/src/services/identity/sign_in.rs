@@ -122,7 +122,8 @@ pub async fn admit(
             continue;
         }
         for org in &kept {
-            note_last_admin(ctx, org, &next.login, &provider.name).await?;
+            // Boxed because its future is large, and few sign-ins need it.
+            Box::pin(note_last_admin(ctx, org, &next.login, &provider.name)).await?;
         }
         if !is_known {
             return Err(SignInError::NoRule(provider.name.clone()).into());
