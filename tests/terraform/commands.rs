@@ -448,7 +448,8 @@ async fn a_protected_state_says_so_until_it_is_not(client: Client) {
     cli.statewright(TF_APPLY).await.assert_success();
     let protected =
         cli.statewright(["protect", "net", "--reason", "it is production"]).await.assert_success();
-    let said = format!("{ORG}/net/default is protected: it cannot be deleted or destroyed until an admin runs");
+    let said =
+        format!("{ORG}/net/default is protected: it cannot be deleted or destroyed until an admin runs");
     assert!(protected.stdout.contains(&said), "{protected}");
     let shown = cli.statewright(["state", "get"]).await.assert_success();
     assert!(

@@ -433,10 +433,7 @@ fn states() -> Vec<StateError> {
         S::NotHolder(holder(false)),
         S::LockNotAllowed(not_allowed()),
         S::Protected(Protected::state(&state(), &protection())),
-        S::WriteOfProtected {
-            protected: Protected::state(&state(), &protection()),
-            kept: "0a1b".to_owned(),
-        },
+        S::WriteOfProtected { protected: Protected::state(&state(), &protection()), kept: "0a1b".to_owned() },
         S::HasResources(3),
         S::NearLimit { bytes: 5_000_000, bytes_max: 4_500_000 },
         S::SerialAtEnd,
