@@ -3,6 +3,7 @@
 
 mod issuer_keys;
 mod passwords;
+mod proofs;
 mod remembered;
 mod trails;
 
@@ -14,6 +15,7 @@ use openidconnect::core::CoreProviderMetadata;
 
 pub(crate) use self::issuer_keys::{FetchedKeys, IssuerKeys};
 pub(crate) use self::passwords::{Failures, Passwords};
+pub(crate) use self::proofs::Proofs;
 pub(crate) use self::remembered::Remembered;
 pub(crate) use self::trails::{Alike, Trails};
 use crate::domain::access::Access;
@@ -67,6 +69,8 @@ pub(crate) struct Memory {
     pub(crate) tags: Remembered<StackAddress, Arc<BTreeMap<String, String>>>,
     /// Limits on password checks.
     pub(crate) passwords: Passwords,
+    /// Limits on proofs of principals of AWS.
+    pub(crate) proofs: Proofs,
     /// Stack ids by name. The head stores its own name, and readers compare it.
     pub(crate) names: Remembered<StackAddress, StackId>,
     /// State ids by name, in the same way.

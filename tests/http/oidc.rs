@@ -1,17 +1,28 @@
 //! Tokens of other issuers: registrations, policies, consents, and the exchange.
 
+use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use axum::body::Body;
+use axum::extract::Request;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::future::join_all;
 use reqwest::Method;
 use ring::hmac;
 use serde_json::{Value, json};
+use statewright_shared::api::Peer;
 use statewright_shared::domain::role::Role;
+use statewright_shared::ports::{Web, WebAnswer, WebError, WebRequest};
 use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_FOR};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 use statewright_tests::issuer::{Answers, ISSUER, Issuer, claims_of, unsigned};
+use tokio::sync::Semaphore;
+use tower::ServiceExt as _;
 
 const AUDIENCE: &str = "urn:pulumi:org:acme";
 const ISSUERS: &str = "/api/orgs/acme/oidc/issuers";
@@ -84,13 +95,17 @@ fn form_with(token: &str, changes: &[(&'static str, &str)]) -> Vec<(&'static str
     form
 }
 
-async fn send(app: &TestApp, form: &[(&'static str, String)]) -> Answer {
+fn encoded(form: &[(&'static str, String)]) -> String {
     let escaped = |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
-    let body: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    let pairs: Vec<String> = form.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    pairs.join("&")
+}
+
+async fn send(app: &TestApp, form: &[(&'static str, String)]) -> Answer {
     app.request(Method::POST, "/api/oauth/token")
         .anonymous()
         .header("Content-Type", "application/x-www-form-urlencoded")
-        .raw(body.join("&").into_bytes())
+        .raw(encoded(form).into_bytes())
         .send()
         .await
 }
@@ -625,47 +640,79 @@ async fn only_admins_manage_issuers() {
 }
 
 /// Answers for AWS STS, as the principal of a role.
-struct Sts(std::sync::atomic::AtomicU16);
+struct Sts {
+    status: AtomicU16,
+    asked: AtomicUsize,
+    /// Has a permit for each answer that the test lets it give.
+    open: Semaphore,
+}
 
-#[async_trait::async_trait]
-impl statewright_shared::ports::Web for Sts {
-    async fn send(
-        &self,
-        request: statewright_shared::ports::WebRequest,
-    ) -> Result<statewright_shared::ports::WebAnswer, statewright_shared::ports::WebError> {
+impl Sts {
+    fn answering(status: u16) -> Arc<Self> {
+        let open = Semaphore::new(Semaphore::MAX_PERMITS);
+        Arc::new(Self { status: status.into(), asked: 0.into(), open })
+    }
+
+    fn set(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Web for Sts {
+    async fn send(&self, request: WebRequest) -> Result<WebAnswer, WebError> {
         assert!(request.url.starts_with("https://sts.eu-central-1.amazonaws.com/?"), "{}", request.url);
         assert_eq!(request.headers, [("x-statewright-server".to_owned(), SERVER.to_owned())]);
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.open.acquire().await.expect("it stays open").forget();
         let result = json!({
             "Arn": "arn:aws:sts::123456789012:assumed-role/deploy/run", "Account": "123456789012", "UserId": "AROA:run",
         });
         let answer = json!({ "GetCallerIdentityResponse": { "GetCallerIdentityResult": result } });
-        let status = self.0.load(std::sync::atomic::Ordering::Relaxed);
-        Ok(statewright_shared::ports::WebAnswer {
-            status,
-            body: answer.to_string().into(),
-            certificate: [0; 32],
-        })
+        let status = self.status.load(Ordering::Relaxed);
+        Ok(WebAnswer { status, body: answer.to_string().into(), certificate: [0; 32] })
     }
 }
 
 const SERVER: &str = "https://state.example.com";
 
+const AWS: &str = "https://sts.amazonaws.com";
+
+/// The type of a proof.
+const PROOF: &str = "urn:statewright:token-type:aws-caller-identity";
+
 /// A proof with this last byte in its signature.
 fn proof(last: u8, server: &str) -> String {
+    proof_with("AKIA", last, server)
+}
+
+/// The same, made with this access key.
+fn proof_with(key: &str, last: u8, server: &str) -> String {
     let url = format!(
         "https://sts.eu-central-1.amazonaws.com/?Action=GetCallerIdentity&Version=2011-06-15&X-Amz-Algorithm=\
-         AWS4-HMAC-SHA256&X-Amz-Credential=AKIA%2F20260101%2Feu-central-1%2Fsts%2Faws4_request&X-Amz-Date=\
+         AWS4-HMAC-SHA256&X-Amz-Credential={key}%2F20260101%2Feu-central-1%2Fsts%2Faws4_request&X-Amz-Date=\
          20260101T000000Z&X-Amz-Expires=300&X-Amz-SignedHeaders=host%3Bx-statewright-server&X-Amz-Signature={}{last:02x}",
         "ab".repeat(31)
     );
     URL_SAFE_NO_PAD.encode(json!({ "url": url, "server": server }).to_string())
 }
 
-#[tokio::test]
-async fn a_principal_of_aws_shows_a_proof_once() {
-    const AWS: &str = "https://sts.amazonaws.com";
-    let sts = Arc::new(Sts(200.into()));
-    let app = TestApp::memory_of_address(Arc::<Sts>::clone(&sts), SERVER).await;
+async fn show(app: &TestApp, proof: &str) -> Answer {
+    send(app, &form_with(proof, &[("subject_token_type", PROOF)])).await
+}
+
+/// Shows the proof of a principal with a key of its own.
+async fn show_of(app: &TestApp, number: u8) -> Answer {
+    show(app, &proof_with(&format!("AKIA{number}"), number, SERVER)).await
+}
+
+/// A server whose organization accepts the principal of [`Sts`].
+async fn for_principals(sts: &Arc<Sts>) -> TestApp {
+    let app = TestApp::memory_of_address(Arc::<Sts>::clone(sts), SERVER).await;
     let id = register(&app, &json!({ "name": "aws", "url": AWS })).await;
     let refused = json!({ "policies": allow("arn:aws:sts::*") });
     let refused =
@@ -674,8 +721,14 @@ async fn a_principal_of_aws_shows_a_proof_once() {
     let rules = json!({ "aws:role": "arn:aws:iam::123456789012:role/deploy" });
     set_policies(&app, &id, &json!([{ "decision": "allow", "tokenType": "organization", "rules": rules }]))
         .await;
-    let kind = "urn:statewright:token-type:aws-caller-identity";
-    let show = async |proof: &str| send(&app, &form_with(proof, &[("subject_token_type", kind)])).await;
+    app
+}
+
+#[tokio::test]
+async fn a_principal_of_aws_shows_a_proof_once() {
+    let sts = Sts::answering(200);
+    let app = for_principals(&sts).await;
+    let show = async |proof: &str| show(&app, proof).await;
 
     let first = show(&proof(1, SERVER)).await.expect(200);
     let token = first["access_token"].as_str().unwrap().to_owned();
@@ -685,9 +738,9 @@ async fn a_principal_of_aws_shows_a_proof_once() {
     assert!(exchanged["detail"].as_str().unwrap().contains("assumed-role/deploy/run"), "{exchanged}");
     assert!(why_refused(&app, &show(&proof(1, SERVER)).await).contains("shown before"));
     assert!(why_refused(&app, &show(&proof(2, "https://evil.example.com")).await).contains("another server"));
-    sts.0.store(403, std::sync::atomic::Ordering::Relaxed);
+    sts.set(403);
     assert!(why_refused(&app, &show(&proof(3, SERVER)).await).contains("status 403"));
-    sts.0.store(500, std::sync::atomic::Ordering::Relaxed);
+    sts.set(500);
     assert_eq!(show(&proof(4, SERVER)).await.expect(503)["error"], "temporarily_unavailable");
     assert_eq!(show("nonsense").await.expect(400)["error"], "invalid_request");
     app.advance(Duration::from_secs(300));
@@ -696,4 +749,93 @@ async fn a_principal_of_aws_shows_a_proof_once() {
     let issuer = Issuer::new(AWS);
     let why = why_refused(&app, &exchange(&app, &issuer.token(&job_with(&app, "iss", json!(AWS)))).await);
     assert!(why.contains("not a token"), "{why}");
+}
+
+/// Each proof that is checked costs a request to AWS.
+#[tokio::test]
+async fn refused_proofs_are_slowed_by_access_key_and_by_address() {
+    let sts = Sts::answering(403);
+    let app = for_principals(&sts).await;
+    for number in 0..5 {
+        assert!(why_refused(&app, &show(&app, &proof(number, SERVER)).await).contains("status 403"));
+    }
+    let refused = show(&app, &proof(5, SERVER)).await;
+    let body = refused.expect(429);
+    assert_eq!(
+        (&body["error"], &body["reason"]),
+        (&"temporarily_unavailable".into(), &"too_many_wrong_proofs".into())
+    );
+    assert_eq!(
+        (&refused.headers["retry-after"], sts.asked()),
+        (&"1".parse().unwrap(), 5),
+        "AWS is not asked"
+    );
+    show(&app, &proof_with("ASIA", 5, SERVER)).await.expect(403);
+    app.advance(Duration::from_secs(1));
+    show(&app, &proof(6, SERVER)).await.expect(403);
+    assert_eq!(show(&app, &proof(7, SERVER)).await.expect(429)["reason"], "too_many_wrong_proofs");
+    app.advance(Duration::from_secs(2));
+    sts.set(200);
+    show(&app, &proof(7, SERVER)).await.expect(200);
+    sts.set(403);
+    // An accepted proof ends the count.
+    for number in 8..12 {
+        show(&app, &proof(number, SERVER)).await.expect(403);
+    }
+
+    let from = async |address: &str, number: u8| {
+        let proof = proof_with(&format!("AKIA{number}"), number, SERVER);
+        let request = Request::builder()
+            .method("POST")
+            .uri("/api/oauth/token")
+            .header("Content-Type", "application/x-www-form-urlencoded")
+            .extension(Peer(SocketAddr::new(address.parse().unwrap(), 40_000)))
+            .body(Body::from(encoded(&form_with(&proof, &[("subject_token_type", PROOF)]))))
+            .unwrap();
+        app.router().oneshot(request).await.unwrap().status().as_u16()
+    };
+    for number in 20..25 {
+        assert_eq!(from("2606:4700::1", number).await, 403);
+    }
+    assert_eq!(from("2606:4700::2", 25).await, 429, "of the same network");
+    assert_eq!(from("1.1.1.1", 26).await, 403);
+    // It may be the address of a proxy, behind which all clients are.
+    for number in 30..40 {
+        assert_eq!(from("10.1.2.3", number).await, 403);
+    }
+}
+
+#[tokio::test]
+async fn few_proofs_are_checked_with_aws_at_once() {
+    const AT_ONCE: u8 = 16;
+    let sts = Arc::new(Sts { status: 403.into(), asked: 0.into(), open: Semaphore::new(0) });
+    let app = for_principals(&sts).await;
+    let mut held = pin!(join_all((0..AT_ONCE).map(|number| show_of(&app, number))));
+    let all_wait = async {
+        while sts.asked() < usize::from(AT_ONCE) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut held => panic!("AWS has not answered"),
+        () = all_wait => {}
+    }
+    let time_passes = async {
+        for _ in 0..200_000 {
+            app.advance(Duration::from_millis(1));
+            tokio::task::yield_now().await;
+        }
+    };
+    let refused = tokio::select! {
+        answer = show_of(&app, AT_ONCE) => answer,
+        _ = &mut held => panic!("AWS has not answered"),
+        () = time_passes => panic!("it waits without an end"),
+    };
+    assert_eq!(refused.expect(429)["reason"], "proofs_busy");
+    assert_eq!(sts.asked(), usize::from(AT_ONCE));
+    sts.open.add_permits(2 * usize::from(AT_ONCE));
+    for answer in held.await {
+        answer.expect(403);
+    }
+    show_of(&app, AT_ONCE + 1).await.expect(403);
 }

@@ -87,6 +87,10 @@ impl IntoResponse for Failure {
         // The CLI waits this long plus one second, for calls that it may repeat.
         let retry_after = match &self {
             Self::Refused(Error::Access(AccessError::TooManyFailures(wait))) => Some(wait.as_secs()),
+            Self::Refused(Error::Oidc(error)) => match **error {
+                OidcError::Exchange(ExchangeError::TooManyProofs(wait)) => Some(wait.as_secs()),
+                _ => (status == StatusCode::TOO_MANY_REQUESTS).then_some(1),
+            },
             Self::Refused(Error::NoRoom(_)) => Some(2),
             _ => (status == StatusCode::TOO_MANY_REQUESTS).then_some(1),
         };
@@ -237,7 +241,9 @@ fn counted_as(reason: Reason) -> Option<&'static str> {
         Reason::Unauthenticated
         | Reason::TokenExpired
         | Reason::TooManyWrongPasswords
-        | Reason::PasswordsBusy => Some("credentials"),
+        | Reason::PasswordsBusy
+        | Reason::TooManyWrongProofs
+        | Reason::ProofsBusy => Some("credentials"),
         Reason::UpdateTokenInvalid | Reason::UpdateOver => Some("fenced"),
         Reason::ServerBusy => Some("memory"),
         Reason::TooManyRequests => Some("requests"),
@@ -419,6 +425,8 @@ fn reason_of_oidc(error: &OidcError) -> Reason {
             ExchangeError::NotAccepted | ExchangeError::NoTeam { .. } => Reason::TokenNotAccepted,
             ExchangeError::NoConsent { .. } => Reason::ConsentMissing,
             ExchangeError::KeysUnavailable => Reason::IssuerUnavailable,
+            ExchangeError::TooManyProofs(_) => Reason::TooManyWrongProofs,
+            ExchangeError::TooManyQuestions => Reason::ProofsBusy,
         },
     }
 }
@@ -433,7 +441,9 @@ fn word_of_exchange(error: &ExchangeError) -> &'static str {
         ExchangeError::NotAccepted | ExchangeError::NoConsent { .. } | ExchangeError::NoTeam { .. } => {
             "access_denied"
         }
-        ExchangeError::KeysUnavailable => "temporarily_unavailable",
+        ExchangeError::KeysUnavailable
+        | ExchangeError::TooManyProofs(_)
+        | ExchangeError::TooManyQuestions => "temporarily_unavailable",
     }
 }
 

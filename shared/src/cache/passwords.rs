@@ -44,12 +44,12 @@ impl Drop for PasswordSlot {
     }
 }
 
-/// The wrong passwords for one user.
-#[derive(Debug)]
+/// The wrong passwords for one user, or the refused proofs of one source.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Failures {
-    /// Wrong passwords since the last correct one.
+    /// Wrong ones since the last correct one.
     pub(crate) in_a_row: u32,
-    /// The time before which no password is checked.
+    /// The time before which none is checked.
     pub(crate) refused_until: Timestamp,
 }
 

@@ -119,6 +119,8 @@ reasons! {
     429 "too_many_requests" TooManyRequests: "The token has too many requests under way, or the address has too many connections. `Retry-After` says when to try again.";
     429 "too_many_wrong_passwords" TooManyWrongPasswords: "Somebody sent wrong passwords for this user. `Retry-After` says when to try again.";
     429 "passwords_busy" PasswordsBusy: "The server is checking too many passwords. Try again.";
+    429 "too_many_wrong_proofs" TooManyWrongProofs: "Somebody sent proofs of AWS that are not accepted, from this address or with this access key. `Retry-After` says when to try again.";
+    429 "proofs_busy" ProofsBusy: "The server is asking AWS about too many proofs. Try again.";
     500 "internal_error" InternalError: "The server has a bug. Its log describes it, under the request's ID. Report it.";
     500 "stored_data_damaged" StoredDataDamaged: "Stored data cannot be read. The server's log says why, under the request's ID.";
     500 "stored_data_too_new" StoredDataTooNew: "A newer version of the server stored this. Upgrade the server.";

@@ -10,7 +10,7 @@ mod stream;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +27,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use statewright_shared::api::{ClientCertificate, Peer, ShowedToken};
+use statewright_shared::domain::oidc::addresses;
 use statewright_shared::ports::Clock;
 use statewright_shared::wire::Reason;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -198,7 +199,7 @@ impl Slots {
     /// Counts a connection of this address; `None` if the address has too many.
     fn count(&self, peer: SocketAddr) -> Option<Option<Counted>> {
         let Some(max) = self.per_address_max else { return Some(None) };
-        let address = network(peer.ip());
+        let address = addresses::of_client(peer.ip());
         let mut by_address = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by_address.entry(address).or_insert(0);
         if *count >= max {
@@ -206,14 +207,6 @@ impl Slots {
         }
         *count += 1;
         Some(Some(Counted { by_address: Arc::clone(&self.by_address), address }))
-    }
-}
-
-/// The addresses that one client controls: with IPv6 the whole /64 network.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        address => address,
     }
 }
 

@@ -6,6 +6,7 @@ use axum::response::Response;
 
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
+use crate::api::extensions::Peer;
 use crate::api::path::{IssuerPath, IssuerText, OrgPath};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, no_content};
@@ -43,6 +44,7 @@ pub(crate) async fn exchange(State(app): State<App>, context: RequestContext, re
 async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Answer {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_json = kind.is_some_and(|kind| kind.contains("json"));
+    let from = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
     let body = Body::from_request(request, app).await?;
     let asked = match is_json || body.text.starts_with(b"{") {
         true => body.parse::<TokenRequest>()?,
@@ -80,7 +82,7 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
         expiration: asked.expiration,
     };
     let mut noted = Noted::default();
-    let exchanged = exchange::exchange(app, &asked, &mut noted).await;
+    let exchanged = exchange::exchange(app, &asked, from, &mut noted).await;
     record(context, noted);
     let exchanged = exchanged?;
     json(&TokenAnswer {

@@ -94,6 +94,14 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The addresses that one client controls: with IPv6 the whole /64 network.
+pub fn of_client(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
 /// Whether an address is one of the public Internet. Source: the registries of special-purpose addresses of IANA, for
 /// IPv4 and IPv6, as of 2026-11.
 fn is_public(address: IpAddr) -> bool {
@@ -138,6 +146,13 @@ mod tests {
 
     fn allows(allowed: &str, address: &str) -> bool {
         Allowed::parse(allowed).unwrap().allows(address.parse().unwrap())
+    }
+
+    #[test]
+    fn ipv6_addresses_of_clients_count_by_network() {
+        let of_client = |address: &str| of_client(address.parse().unwrap()).to_string();
+        assert_eq!(of_client("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(of_client("::ffff:10.1.2.3"), "10.1.2.3");
     }
 
     #[test]

@@ -61,7 +61,17 @@ pub struct Presigned {
     pub signature: String,
 }
 
+/// The length of the ID of an access key, in bytes, at most. Source: AWS IAM, `AccessKeyId`.
+const KEY_BYTES_MAX: usize = 128;
+
 impl Proof {
+    /// The ID of the access key that made the signature, as the proof says; `None` if it names none.
+    pub fn access_key(&self) -> Option<&str> {
+        let (_, credential) = self.url.split_once("X-Amz-Credential=")?;
+        let key = credential.split(['%', '&']).next().unwrap_or_default();
+        (1..=KEY_BYTES_MAX).contains(&key.len()).then_some(key)
+    }
+
     /// Checks everything that AWS does not: that the request goes to AWS and asks for the caller's identity alone, that
     /// it was made for this server, and when.
     ///
@@ -240,6 +250,16 @@ mod tests {
         let with_token = Proof { url: format!("{}&X-Amz-Security-Token=abc%2F", proof().url), ..proof() };
         with_token.check(SERVER, NOW).unwrap();
         proof().check(SERVER, NOW.plus(LIFETIME - Duration::from_secs(1))).unwrap();
+    }
+
+    #[test]
+    fn a_proof_names_its_access_key() {
+        assert_eq!(proof().access_key(), Some("AKIA"));
+        let with = |credential: &str| Proof { url: format!("X-Amz-Credential={credential}"), ..proof() };
+        assert_eq!(with("AKIA&x=y").access_key(), Some("AKIA"));
+        for none in ["", "%2F", &"x".repeat(129)] {
+            assert_eq!(with(none).access_key(), None, "{none}");
+        }
     }
 
     #[test]

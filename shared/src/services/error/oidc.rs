@@ -1,5 +1,7 @@
 //! Errors about issuers, their policies, and the exchange of their tokens.
 
+use std::time::Duration;
+
 use crate::domain::names::{Login, OrgName, TeamName};
 use crate::domain::oidc::jwk::InvalidKeys;
 use crate::domain::oidc::policy::InvalidPolicies;
@@ -168,4 +170,14 @@ pub enum ExchangeError {
         "the keys of the token's issuer cannot be fetched now: try again in a minute; the server's audit log says why"
     )]
     KeysUnavailable,
+    /// Proofs that were not accepted came from this address, or with this access key. None is checked until the wait is
+    /// over.
+    #[error(
+        "too many proofs that are not accepted came from your address or with your access key: try again in {} s",
+        .0.as_secs()
+    )]
+    TooManyProofs(Duration),
+    /// The server is already asking AWS about the maximum number of proofs.
+    #[error("the server is asking AWS about too many proofs: try again")]
+    TooManyQuestions,
 }

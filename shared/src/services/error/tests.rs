@@ -293,6 +293,8 @@ fn exchange() -> Vec<ExchangeError> {
         E::NoConsent { login: login(), org: org(), url },
         E::NoTeam { team: TeamName::parse("platform").unwrap(), org: org() },
         E::KeysUnavailable,
+        E::TooManyProofs(Duration::from_secs(30)),
+        E::TooManyQuestions,
     ]
 }
 

@@ -5,6 +5,7 @@ pub mod bootstrap;
 pub mod code_flow;
 pub mod directory;
 pub mod grants;
+mod guesses;
 pub mod invitations;
 pub mod last_use;
 pub mod members;

@@ -11,6 +11,7 @@ use argon2::password_hash::{self, phc::Output};
 use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, PasswordHasher as _, Version};
 use futures::StreamExt as _;
 
+use super::guesses::{count, wait};
 use super::membership;
 use super::membership::check_confirmed;
 use super::tokens::TOKEN_PREFIX;
@@ -18,7 +19,7 @@ use crate::cache::{Failures, REMEMBERED_FOR};
 use crate::context::Context;
 use crate::domain::names::{Login, TokenName};
 use crate::layout::{DirectoryEntry, Password, Stored, Token, User, check, delete, put_bytes};
-use crate::ports::{Expect, Item, Timestamp, Write};
+use crate::ports::{Expect, Item, Write};
 use crate::services::Error;
 use crate::services::caller::{Caller, PASSWORD};
 use crate::services::error::{AccessError, IdentityError};
@@ -32,16 +33,6 @@ pub const CHARACTERS_MIN: usize = 12;
 
 /// The length of a password, in bytes, at most.
 pub const BYTES_MAX: usize = 1024;
-
-/// Consecutive wrong passwords for a user that cause no wait.
-const FREE_FAILURES: u32 = 5;
-
-/// The wait after wrong passwords, at most. It doubles with each one, starting at a second. Clients wait no
-/// longer than this.
-const WAIT_MAX: Duration = Duration::from_secs(30);
-
-/// The time without wrong passwords after which the earlier ones are forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 
 /// Users whose old passwords are moved at once.
 const MOVED_AT_ONCE: usize = 16;
@@ -216,25 +207,6 @@ fn hash_in_memory(ctx: &Context, login: &Login, password: &str) -> String {
     sha256_hex(&[key.as_slice(), login.as_str().as_bytes(), b"\0", password.as_bytes()].concat())
 }
 
-/// The time for which checks are refused, in whole seconds. A clock that jumped back locks no user out.
-fn wait(failures: &Failures, now: Timestamp) -> Option<Duration> {
-    let wait = failures.refused_until.since(now);
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    (!wait.is_zero() && wait <= WAIT_MAX).then(|| Duration::from_secs(seconds))
-}
-
-fn count(failures: &mut Failures, now: Timestamp) {
-    if now.since(failures.refused_until) > FORGOTTEN_AFTER {
-        failures.in_a_row = 0;
-    }
-    failures.in_a_row = failures.in_a_row.saturating_add(1);
-    let wait = match failures.in_a_row.checked_sub(FREE_FAILURES) {
-        None => Duration::ZERO,
-        Some(more) => Duration::from_secs(1 << more.min(5)).min(WAIT_MAX),
-    };
-    failures.refused_until = now.plus(wait);
-}
-
 /// Argon2id with 19 MiB, two passes and one lane: the library's defaults.
 ///
 /// Source: OWASP Password Storage Cheat Sheet, its first recommendation.
@@ -297,22 +269,5 @@ mod tests {
         assert!(is_of("password", other).is_ok());
         assert!(is_of("correct horse battery", &made).unwrap(), "after another hash used the memory");
         assert_eq!(memory.len(), 19_456, "allocated once");
-    }
-
-    #[test]
-    fn the_wait_doubles_up_to_its_maximum() {
-        let (mut failures, mut now) = (Failures::default(), Timestamp::from_seconds(1_000));
-        let mut waits = Vec::new();
-        for _ in 0..12 {
-            count(&mut failures, now);
-            let wait = wait(&failures, now).unwrap_or_default();
-            waits.push(wait.as_secs());
-            now = now.plus(wait);
-        }
-        assert_eq!(waits, [0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30, 30]);
-        assert_eq!(wait(&failures, now), None);
-        assert_eq!(wait(&failures, Timestamp::from_seconds(0)), None, "the clock jumped back");
-        count(&mut failures, now.plus(FORGOTTEN_AFTER + Duration::from_secs(1)));
-        assert_eq!(failures.in_a_row, 1);
     }
 }

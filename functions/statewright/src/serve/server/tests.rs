@@ -450,13 +450,6 @@ async fn plain_http_on_a_tls_port_gets_an_explanation() {
     assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("uses TLS"), "{answer}");
 }
 
-#[test]
-fn ipv6_addresses_count_by_network() {
-    let one: IpAddr = "2001:db8:1:2:3:4:5:6".parse().unwrap();
-    assert_eq!(network(one), "2001:db8:1:2::".parse::<IpAddr>().unwrap());
-    assert_eq!(network("::ffff:10.1.2.3".parse().unwrap()), "10.1.2.3".parse::<IpAddr>().unwrap());
-}
-
 /// A route that signals when it is called, and responds when the test lets it.
 fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
     let (asked, was_asked) = oneshot::channel();

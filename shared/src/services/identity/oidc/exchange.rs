@@ -1,5 +1,6 @@
 //! The exchange of another issuer's token for one of this server (RFC 8693).
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -111,11 +112,15 @@ impl Target {
 ///
 /// # Errors
 /// [`ExchangeError`].
-pub async fn exchange(ctx: &Context, asked: &Asked, noted: &mut Noted) -> Result<Exchanged, Error> {
+pub async fn exchange(
+    ctx: &Context,
+    asked: &Asked,
+    from: Option<IpAddr>,
+    noted: &mut Noted,
+) -> Result<Exchanged, Error> {
     let request = Request::read(asked)?;
     noted.org = Some(request.org.clone());
-    let (id, issuer, claims) = verified(ctx, &request, noted).await?;
-    let role = judge(&issuer.value, &request.target, &claims, noted)?;
+    let (id, issuer, role) = accepted(ctx, &request, from, noted).await?;
     let Some(lifetime) = lifetime(asked.expiration, lifetime_max(&issuer.value)) else {
         return Err(parameter("expiration must be a number of seconds greater than 0"));
     };
@@ -224,6 +229,42 @@ fn target(kind: &str, scope: &str) -> Result<Target, Error> {
         _ => Err(parameter(&format!(
             "requested_token_type must be {KIND}organization, {KIND}team or {KIND}personal"
         ))),
+    }
+}
+
+/// The issuer of what the client shows, and the role that its policies give. Refused proofs of AWS are slowed, because
+/// each costs a request to AWS.
+async fn accepted(
+    ctx: &Context,
+    request: &Request<'_>,
+    from: Option<IpAddr>,
+    noted: &mut Noted,
+) -> Result<(Uuid, Stored<Issuer>, Option<Role>), Error> {
+    let sources = match &request.subject {
+        Subject::Jwt { .. } => None,
+        Subject::Aws(proof) => Some(aws::Sources::of(proof, from)),
+    };
+    if let Some(sources) = &sources {
+        sources.check(ctx).inspect_err(|_| noted.why = Some("too many were refused before it".to_owned()))?;
+    }
+    let verified = verified(ctx, request, noted).await;
+    let judged = match verified {
+        Ok((id, issuer, claims)) => {
+            judge(&issuer.value, &request.target, &claims, noted).map(|role| (id, issuer, role))
+        }
+        Err(error) => Err(error),
+    };
+    let is_refused = judged.as_ref().is_err_and(is_not_accepted);
+    if let Some(sources) = sources.filter(|_| is_refused || judged.is_ok()) {
+        sources.note(ctx, judged.is_ok());
+    }
+    judged
+}
+
+fn is_not_accepted(error: &Error) -> bool {
+    match error {
+        Error::Oidc(error) => matches!(**error, OidcError::Exchange(ExchangeError::NotAccepted)),
+        _ => false,
     }
 }
 
