@@ -31,7 +31,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "ports",
         ],
     ),
-    ("context", &["cache", "domain", "ports", "settings"]),
+    ("context", &["cache", "domain", "layout::SignInProvider", "ports", "settings"]),
     (
         "services",
         &["account", "cache", "context", "domain", "journal", "layout", "limits", "ports", "settings"],

@@ -1,5 +1,6 @@
 //! The ports and settings that a use case gets.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -7,6 +8,7 @@ use crate::cache::Memory;
 use crate::domain::ids::UpdateId;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::update::Update;
+use crate::layout::SignInProvider;
 use crate::ports::{Blobs, Clock, Ids, Keys, Ledger, Timestamp, Web};
 use crate::settings::{Rights, Settings};
 
@@ -24,6 +26,8 @@ pub struct Context {
     /// The address of this server, as its clients write it; `None` if the operator did not name it. Proofs of
     /// principals of AWS are made for one address.
     pub address: Option<ServerUrl>,
+    /// Providers of sign-ins that the environment of the process describes, in addition to those in the store.
+    pub providers: Arc<[GivenProvider]>,
     /// The clock and its timers.
     pub clock: Arc<dyn Clock>,
     /// Generates ids and random bytes.
@@ -40,6 +44,21 @@ pub struct Context {
     pub(crate) memory: Memory,
     /// Whether anything was stored.
     pub(crate) has_committed: Arc<AtomicBool>,
+}
+
+/// A provider of sign-ins that the environment of the process describes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GivenProvider {
+    /// The provider.
+    pub provider: SignInProvider,
+    /// The client secret, if the client has one.
+    pub secret: Option<String>,
+}
+
+impl fmt::Debug for GivenProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GivenProvider").field("provider", &self.provider).finish_non_exhaustive()
+    }
 }
 
 /// A callback for an update whose lease has expired.
@@ -61,6 +80,7 @@ impl Context {
             keys,
             web: None,
             address: None,
+            providers: Arc::default(),
             clock,
             ids,
             publisher,
@@ -81,6 +101,7 @@ impl Context {
             keys: Arc::clone(&self.keys),
             web: self.web.clone(),
             address: self.address.clone(),
+            providers: Arc::clone(&self.providers),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             publisher: self.publisher.clone(),

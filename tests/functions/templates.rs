@@ -430,9 +430,15 @@ fn the_pulumi_program_is_as_the_sam_template() {
     let variables = pulumi["variables"]["environment"].as_object().unwrap();
     let there = sam["Resources"]["Read"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
     assert!(variables.keys().eq(there.keys()), "{variables:?}");
-    let variables = resource("sweep")["environment"]["variables"].as_object().unwrap();
-    let there = sam["Resources"]["Sweep"]["Properties"]["Environment"]["Variables"].as_object().unwrap();
-    assert!(variables.keys().eq(there.keys()), "{variables:?}");
+    for (here, there) in [("sweep", "Sweep"), ("account", "Account")] {
+        let variables = resource(here)["environment"]["variables"].as_object().unwrap();
+        let there = sam["Resources"][there]["Properties"]["Environment"]["Variables"].as_object().unwrap();
+        assert!(variables.keys().eq(there.keys()), "{variables:?}");
+    }
+    assert_eq!(
+        (&parameters["SignInSecret"]["NoEcho"], &pulumi["config"]["signInSecret"]["secret"]),
+        (&true.into(), &true.into())
+    );
     for (name, there) in sam["Resources"].as_object().unwrap() {
         if there["Type"] == "AWS::Logs::QueryDefinition" {
             for (here, property) in [("name", "Name"), ("queryString", "QueryString")] {

@@ -1,13 +1,16 @@
 //! The settings of a function, from environment variables.
 
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
+use statewright_shared::context::GivenProvider;
 use statewright_shared::domain::durations;
 use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::services::identity::given_providers;
 use statewright_shared::settings::{Retention, Settings, StateLimits};
 
 /// The table.
@@ -37,6 +40,10 @@ const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
 /// As for `statewright serve`: the address of this server, which principals of AWS sign.
 const ADDRESS: &str = "STATEWRIGHT_ADDRESS";
+/// The name of the server in its address, for a deployment that does not name the address itself.
+const DOMAIN: &str = "STATEWRIGHT_DOMAIN";
+/// As for `statewright serve`: providers of sign-ins, as JSON.
+const PROVIDERS: &str = given_providers::VARIABLE;
 /// As for `statewright serve`: ranges of addresses inside networks that issuers of tokens
 /// and providers of sign-ins may have.
 const ISSUER_NETWORKS: &str = "STATEWRIGHT_ISSUER_NETWORKS";
@@ -62,38 +69,51 @@ pub(crate) struct Environment {
     pub(crate) settings: Settings,
     pub(crate) issuer_networks: Allowed,
     pub(crate) address: Option<ServerUrl>,
+    pub(crate) providers: Vec<GivenProvider>,
 }
 
 /// A variable that is missing or invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the variable {0} {1}")]
-pub(crate) struct Wrong(&'static str, &'static str);
+pub(crate) struct Wrong(&'static str, Cow<'static, str>);
+
+const fn wrong(name: &'static str, why: &'static str) -> Wrong {
+    Wrong(name, Cow::Borrowed(why))
+}
 
 impl Environment {
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Wrong> {
         // Templates set an empty string for a default.
-        let value_of = |name| variable(name).filter(|value| !value.is_empty());
+        let value_of = |name: &str| variable(name).filter(|value| !value.is_empty());
         let duration = |name, otherwise| match value_of(name) {
             Some(text) => durations::parse(&text)
-                .ok_or(Wrong(name, "must be a whole number followed by m, h or d, such as 90d")),
+                .ok_or(wrong(name, "must be a whole number followed by m, h or d, such as 90d")),
             None => Ok(otherwise),
         };
         let Retention { versions: _, logs, events, deleted, state_versions: _, rejected_states, audit } =
             Retention::DEFAULT;
+        let address = value_of(ADDRESS).or_else(|| Some(format!("https://{}", value_of(DOMAIN)?)));
+        let address = address
+            .map(|text| ServerUrl::parse(&text))
+            .transpose()
+            .map_err(|_| wrong(ADDRESS, "must be an address, such as https://state.example.com"))?;
+        let providers = match value_of(PROVIDERS) {
+            Some(text) => given_providers::parse(&text, address.as_ref(), value_of)
+                .map_err(|error| Wrong(PROVIDERS, error.to_string().into()))?,
+            None => Vec::new(),
+        };
         Ok(Self {
             collector: value_of(COLLECTOR),
             deployment: value_of(DEPLOYMENT),
             metrics: value_of(METRICS).is_none_or(|value| value != "DISABLED"),
-            table: value_of(TABLE).ok_or(Wrong(TABLE, "is not set: set it to the name of the table"))?,
+            table: value_of(TABLE).ok_or(wrong(TABLE, "is not set: set it to the name of the table"))?,
             bucket: value_of(BUCKET).unwrap_or_default(),
             kms_key: value_of(KMS_KEY).unwrap_or_default(),
             s3_path_style: value_of(S3_PATH_STYLE).is_some_and(|value| value == "true"),
-            address: value_of(ADDRESS)
-                .map(|text| ServerUrl::parse(&text))
-                .transpose()
-                .map_err(|_| Wrong(ADDRESS, "must be an address, such as https://state.example.com"))?,
+            address,
+            providers,
             issuer_networks: Allowed::parse(&value_of(ISSUER_NETWORKS).unwrap_or_default())
-                .map_err(|_| Wrong(ISSUER_NETWORKS, "must be ranges of addresses, such as 10.1.0.0/16"))?,
+                .map_err(|_| wrong(ISSUER_NETWORKS, "must be ranges of addresses, such as 10.1.0.0/16"))?,
             attempt_timeout: number(ATTEMPT_MS, value_of(ATTEMPT_MS))?
                 .map_or(ATTEMPT_TIMEOUT, |ms: NonZeroU64| Duration::from_millis(ms.get())),
             settings: Settings {
@@ -115,7 +135,7 @@ impl Environment {
 }
 
 fn number<N: FromStr>(name: &'static str, value: Option<String>) -> Result<Option<N>, Wrong> {
-    value.map(|text| text.parse().map_err(|_| Wrong(name, "is not a valid number"))).transpose()
+    value.map(|text| text.parse().map_err(|_| wrong(name, "is not a valid number"))).transpose()
 }
 
 #[cfg(test)]
@@ -148,11 +168,37 @@ mod tests {
             (ATTEMPT_MS, "-1"),
             (ISSUER_NETWORKS, "inside"),
             (ADDRESS, "state"),
+            (PROVIDERS, "corp"),
             (TABLE, ""),
         ] {
             let variables =
                 if name == TABLE { vec![(TABLE, value)] } else { vec![(TABLE, "t"), (name, value)] };
             assert_eq!(read(&variables).unwrap_err().0, name);
         }
+    }
+
+    #[test]
+    fn an_address_is_named_by_its_domain_too() {
+        let address = |variables: &[(&str, &str)]| {
+            let variables: Vec<_> = variables.iter().copied().chain([(TABLE, "t")]).collect();
+            read(&variables).unwrap().address.map(|address| address.to_string())
+        };
+        assert_eq!(address(&[(DOMAIN, "")]), None);
+        assert_eq!(address(&[(DOMAIN, "a.example.com")]).as_deref(), Some("https://a.example.com"));
+        let both = [(ADDRESS, "https://b.example.com/x"), (DOMAIN, "a.example.com")];
+        assert_eq!(address(&both).as_deref(), Some("https://b.example.com/x"));
+    }
+
+    #[test]
+    fn providers_take_their_secrets_from_variables() {
+        const TEXT: &str = r#"[{ "name": "corp", "issuer": "https://id.example.com", "clientId": "x",
+            "clientSecretVariable": "SECRET" }]"#;
+        let all = [(TABLE, "t"), (DOMAIN, "a.example.com"), (PROVIDERS, TEXT), ("SECRET", "hunter2")];
+        let providers = read(&all).unwrap().providers;
+        assert_eq!(providers[0].secret.as_deref(), Some("hunter2"));
+        assert_eq!(providers[0].provider.server, "https://a.example.com");
+        let said = read(&all[..3]).unwrap_err().to_string();
+        assert!(said.starts_with("the variable STATEWRIGHT_SIGN_IN_PROVIDERS describes"), "{said}");
+        assert!(said.contains("\"SECRET\" with its client secret is empty"), "{said}");
     }
 }

@@ -113,7 +113,7 @@ impl Function {
 
     fn context(self) -> (Log, Traces, Context) {
         let Self { log, traces, environment, clients, blobs, keys, web, rights } = self;
-        let address = environment.address.clone();
+        let (address, providers) = (environment.address.clone(), environment.providers.clone());
         let ledger =
             DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
         // Others may be publishing the updates that this one finds, so it must not take over their work.
@@ -130,6 +130,7 @@ impl Function {
         context.rights = rights;
         context.web = web;
         context.address = address;
+        context.providers = providers.into();
         (log, traces, context)
     }
 

@@ -146,17 +146,8 @@ pub(crate) fn provider(text: &str) -> anyhow::Result<ProviderName> {
     Ok(ProviderName::parse(text)?)
 }
 
-/// `GROUP=ORGANIZATION:ROLE`, and `:TEAM` for a team. A group may contain `=`, as the names of directories do.
 pub(crate) fn sign_in_rule(text: &str) -> anyhow::Result<SignInRule> {
-    let (group, given) = text.rsplit_once('=').unwrap_or_default();
-    let (org, role, team) = match given.split(':').collect::<Vec<_>>()[..] {
-        [org, role] => (org, role, None),
-        [org, role, team] => (org, role, Some(TeamName::parse(team)?)),
-        _ => bail!(
-            "write a rule as GROUP=ORGANIZATION:ROLE or GROUP=ORGANIZATION:ROLE:TEAM, such as platform=acme:apply"
-        ),
-    };
-    Ok(SignInRule { group: group.to_owned(), org: organization(org)?, role: self::role(role)?, team })
+    Ok(text.parse()?)
 }
 
 pub(crate) fn organization(text: &str) -> anyhow::Result<OrgName> {
@@ -240,20 +231,6 @@ mod tests {
         assert_eq!(stack_address("acme/web/dev").unwrap().to_string(), "acme/web/dev");
         for bad in ["", "dev", "web/dev", "acme/web/dev/", "acme//dev", "a/b/c"] {
             assert!(stack_address(bad).is_err(), "{bad:?} was accepted as a stack");
-        }
-    }
-
-    #[test]
-    fn a_rule_has_a_group_an_organization_and_a_role() {
-        let rule = sign_in_rule("cn=dev,ou=teams=acme:apply").unwrap();
-        assert_eq!(
-            (rule.group.as_str(), rule.org.as_str(), rule.role),
-            ("cn=dev,ou=teams", "acme", Role::Apply)
-        );
-        let team = sign_in_rule("dev=acme:none:web").unwrap().team;
-        assert_eq!(team, TeamName::parse("web").ok());
-        for bad in ["", "dev", "dev=acme", "dev:apply", "dev=acme:owner", "dev=a:plan", "dev=acme:plan:a:b"] {
-            assert!(sign_in_rule(bad).is_err(), "{bad:?} was accepted as a rule");
         }
     }
 

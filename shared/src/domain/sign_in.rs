@@ -2,11 +2,12 @@
 //! groups give. All of it reads the claims of an ID token whose signature was verified.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::names::{Login, OrgName, TeamName};
+use super::names::{InvalidName, Login, OrgName, TeamName};
 use super::role::Role;
 
 /// Rules of one provider, at most.
@@ -39,6 +40,36 @@ pub struct SignInRule {
     /// A team of the organization, if they are members of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamName>,
+}
+
+/// A text that is not a rule.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRule {
+    #[error(
+        "write a rule as GROUP=ORGANIZATION:ROLE or GROUP=ORGANIZATION:ROLE:TEAM, such as platform=acme:apply"
+    )]
+    Form,
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    #[error("use one of the roles {}", Role::ALL.map(Role::as_str).join(", "))]
+    Role,
+}
+
+impl FromStr for SignInRule {
+    type Err = InvalidRule;
+
+    /// Parses `GROUP=ORGANIZATION:ROLE`, with `:TEAM` for a team. A group may contain `=`, as the names of directories
+    /// do.
+    fn from_str(text: &str) -> Result<Self, InvalidRule> {
+        let (group, given) = text.rsplit_once('=').unwrap_or_default();
+        let (org, role, team) = match given.split(':').collect::<Vec<_>>()[..] {
+            [org, role] => (org, role, None),
+            [org, role, team] => (org, role, Some(TeamName::parse(team)?)),
+            _ => return Err(InvalidRule::Form),
+        };
+        let (org, role) = (OrgName::parse(org)?, Role::parse(role).ok_or(InvalidRule::Role)?);
+        Ok(Self { group: group.to_owned(), org, role, team })
+    }
 }
 
 /// The teams of organizations.
@@ -198,6 +229,17 @@ mod tests {
 
     fn set(groups: &[&str]) -> BTreeSet<String> {
         groups.iter().map(|group| (*group).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_rule_has_a_group_an_organization_and_a_role() {
+        let parsed: SignInRule = "cn=dev,ou=teams=acme:apply".parse().unwrap();
+        assert_eq!(parsed, rule("cn=dev,ou=teams", "acme", Role::Apply));
+        let with_team: SignInRule = "dev=acme:none:web".parse().unwrap();
+        assert_eq!(with_team.team, TeamName::parse("web").ok());
+        for bad in ["", "dev", "dev=acme", "dev:apply", "dev=acme:owner", "dev=a:plan", "dev=acme:plan:a:b"] {
+            assert!(bad.parse::<SignInRule>().is_err(), "{bad:?} was accepted as a rule");
+        }
     }
 
     #[test]

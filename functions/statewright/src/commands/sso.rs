@@ -7,6 +7,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
 use statewright_shared::layout::{IdentityEntry, SignInProvider};
+use statewright_shared::services::identity::given_providers::SCOPES;
 use statewright_shared::services::identity::providers::{DAYS, DAYS_MAX};
 use statewright_shared::services::identity::{code_flow, providers, sign_in};
 
@@ -94,7 +95,7 @@ struct Add {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// A scope to ask for in addition to `openid`; may be repeated.
-    #[arg(long = "scope", value_name = "SCOPE", default_values = ["profile", "email"])]
+    #[arg(long = "scope", value_name = "SCOPE", default_values = SCOPES)]
     scopes: Vec<String>,
     /// The claim from which the name of a new user is made; of an email address, the part before the @ counts.
     #[arg(long, value_name = "CLAIM", default_value = LOGIN_CLAIM)]

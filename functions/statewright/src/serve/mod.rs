@@ -15,9 +15,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::adapters::Https;
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
-use statewright_shared::context::Context;
-use statewright_shared::services::identity::bootstrap;
-use statewright_shared::services::identity::passwords;
+use statewright_shared::context::{Context, GivenProvider};
+use statewright_shared::services::identity::{bootstrap, given_providers, passwords};
 use statewright_shared::services::maintenance::health;
 use statewright_shared::services::maintenance::sweep;
 use statewright_shared::services::maintenance::sweep::Swept;
@@ -44,6 +43,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
         _ => None,
     };
+    let providers = providers(&args)?;
     let (folder, mut ctx) = match data::open_server(&args.data).await {
         Ok(opened) => opened,
         Err(error) => return Err(doctor::why(&args.data, error).await),
@@ -55,6 +55,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     };
     ctx.web = Some(Arc::new(Https::new(args.issuer_networks.clone().unwrap_or_default())));
     ctx.address.clone_from(&args.address);
+    ctx.providers = providers.into();
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),
@@ -133,6 +134,16 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     tracing::info!("stopped");
     drop(folder);
     Ok(())
+}
+
+/// The providers of sign-ins that the options describe.
+fn providers(args: &Serve) -> anyhow::Result<Vec<GivenProvider>> {
+    let Some(text) = args.sign_in_providers.as_deref().filter(|text| !text.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let variable = |name: &str| std::env::var(name).ok();
+    given_providers::parse(text, args.address.as_ref(), variable)
+        .map_err(|error| anyhow!("the value of --sign-in-providers {error}"))
 }
 
 /// Prepares the server for its first request: creates the key that signs update tokens, and checks that every

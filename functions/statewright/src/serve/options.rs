@@ -8,6 +8,7 @@ use std::time::Duration;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::services::identity::given_providers::VARIABLE;
 use statewright_shared::settings::{Retention, StateLimits};
 use tracing_subscriber::filter::Targets;
 
@@ -65,6 +66,10 @@ pub(crate) struct Serve {
     /// 10.1.0.0/16,127.0.0.1 [default: only addresses of the public Internet].
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
+    /// Providers that people sign in with, as JSON, in addition to those of `statewright sso`. One of the same name
+    /// replaces a stored one.
+    #[arg(long, value_name = "JSON", env = VARIABLE)]
+    pub(crate) sign_in_providers: Option<String>,
     /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), optionally with levels for single
     /// targets: `info,access=off`.
     #[arg(long, value_name = "FILTER", env = "STATEWRIGHT_LOG", default_value = "info")]

@@ -4,6 +4,7 @@
 pub mod bootstrap;
 pub mod code_flow;
 pub mod directory;
+pub mod given_providers;
 pub mod grants;
 mod guesses;
 pub mod invitations;

@@ -1,7 +1,8 @@
-//! The providers that people sign in with, for the operator.
+//! The providers that people sign in with. The operator stores them, or the environment of the process describes them;
+//! one of the environment replaces a stored one of the same name.
 
 use super::{membership, sealing};
-use crate::context::Context;
+use crate::context::{Context, GivenProvider};
 use crate::domain::names::ProviderName;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::sign_in::{GROUP_BYTES_MAX, RULES_MAX, SignInRule};
@@ -15,7 +16,7 @@ use crate::services::{Error, store};
 const SECRET: &str = "client secret of ";
 
 /// Providers of a server, at most.
-const PROVIDERS_MAX: usize = 50;
+pub(super) const PROVIDERS_MAX: usize = 50;
 
 /// The length of a text of a provider, in bytes, at most.
 const TEXT_BYTES_MAX: usize = 200;
@@ -38,12 +39,9 @@ pub async fn add(
     provider: SignInProvider,
     secret: Option<&str>,
 ) -> Result<SignInProvider, Error> {
-    check(&provider)?;
-    check_rules(ctx, &provider.rules).await?;
     let secret = secret.unwrap_or_default();
-    if secret.len() > SECRET_BYTES_MAX {
-        return Err(SignInError::BadText { what: "client secret", bytes_max: SECRET_BYTES_MAX }.into());
-    }
+    check(&provider, secret)?;
+    check_orgs(ctx, &provider.rules).await?;
     let sealed = match secret {
         "" => Vec::new(),
         secret => sealing::seal(ctx, &format!("{SECRET}{}", provider.name), secret.as_bytes()).await?,
@@ -62,7 +60,20 @@ pub async fn add(
 /// Errors of the ports.
 pub async fn list(ctx: &Context) -> Result<Vec<SignInProvider>, Error> {
     let items = store::query_all(ctx, SignInProvider::all(), PROVIDERS_MAX).await?;
-    items.iter().map(|item| Ok(SignInProvider::decode(&item.value)?)).collect()
+    let mut all: Vec<_> = ctx.providers.iter().map(|given| given.provider.clone()).collect();
+    for item in &items {
+        let stored = SignInProvider::decode(&item.value)?;
+        if given(ctx, &stored.name).is_none() {
+            all.push(stored);
+        }
+    }
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(all)
+}
+
+/// The provider of this name that the environment describes.
+fn given<'a>(ctx: &'a Context, name: &ProviderName) -> Option<&'a GivenProvider> {
+    ctx.providers.iter().find(|given| given.provider.name == *name)
 }
 
 /// A provider.
@@ -70,10 +81,13 @@ pub async fn list(ctx: &Context) -> Result<Vec<SignInProvider>, Error> {
 /// # Errors
 /// [`SignInError::NoProvider`].
 pub async fn get(ctx: &Context, name: &ProviderName) -> Result<SignInProvider, Error> {
-    Ok(read(ctx, name).await?.value)
+    match given(ctx, name) {
+        Some(given) => Ok(given.provider.clone()),
+        None => Ok(read(ctx, name).await?.value),
+    }
 }
 
-/// Replaces the rules of a provider. Each person gets what they give at the next sign-in.
+/// Replaces the rules of a stored provider. Each person gets what they give at the next sign-in.
 ///
 /// # Errors
 /// [`SignInError::NoProvider`], [`SignInError::TooManyRules`], [`SignInError::RuleOfNoOrg`].
@@ -82,7 +96,8 @@ pub async fn set_rules(
     name: &ProviderName,
     rules: &[SignInRule],
 ) -> Result<SignInProvider, Error> {
-    check_rules(ctx, rules).await?;
+    check_rules(rules)?;
+    check_orgs(ctx, rules).await?;
     let mut attempts = Attempts::at("the provider");
     loop {
         attempts.begin()?;
@@ -97,7 +112,7 @@ pub async fn set_rules(
     }
 }
 
-/// Removes a provider. Its users keep what they have until their tokens stop; they can sign in in another way.
+/// Removes a stored provider. Its users keep what they have until their tokens stop; they can sign in in another way.
 ///
 /// # Errors
 /// [`SignInError::NoProvider`].
@@ -114,6 +129,9 @@ pub(super) async fn with_secret(
     ctx: &Context,
     name: &ProviderName,
 ) -> Result<(SignInProvider, Option<String>), Error> {
+    if let Some(GivenProvider { provider, secret }) = given(ctx, name) {
+        return Ok((provider.clone(), secret.clone()));
+    }
     let item = item(ctx, name).await?;
     let (record, sealed) = SignInProvider::decode_with(&item.value)?;
     if sealed.is_empty() {
@@ -137,8 +155,11 @@ fn missing(name: &ProviderName) -> Error {
     SignInError::NoProvider(name.clone()).into()
 }
 
-/// Refuses a provider with a text that cannot be used.
-fn check(provider: &SignInProvider) -> Result<(), Error> {
+/// Refuses a provider with a text that cannot be used. Whether the organizations of its rules exist is not checked.
+///
+/// # Errors
+/// [`SignInError::BadText`], [`SignInError::BadAddress`], [`SignInError::TooManyRules`].
+pub(super) fn check(provider: &SignInProvider, secret: &str) -> Result<(), Error> {
     for (what, text) in [
         ("title", &provider.title),
         ("client ID", &provider.client_id),
@@ -157,7 +178,10 @@ fn check(provider: &SignInProvider) -> Result<(), Error> {
             return Err(bad("use https://, a host, and a path where there is one").into());
         }
     }
-    Ok(())
+    if secret.len() > SECRET_BYTES_MAX {
+        return Err(SignInError::BadText { what: "client secret", bytes_max: SECRET_BYTES_MAX }.into());
+    }
+    check_rules(&provider.rules)
 }
 
 fn check_text(what: &'static str, text: &str) -> Result<(), Error> {
@@ -167,18 +191,22 @@ fn check_text(what: &'static str, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-async fn check_rules(ctx: &Context, rules: &[SignInRule]) -> Result<(), Error> {
+fn check_rules(rules: &[SignInRule]) -> Result<(), Error> {
     if rules.len() > RULES_MAX {
         return Err(SignInError::TooManyRules { max: RULES_MAX }.into());
     }
-    let mut orgs: Vec<_> = rules.iter().map(|rule| &rule.org).collect();
-    orgs.sort();
-    orgs.dedup();
     for rule in rules {
         if rule.group.is_empty() || rule.group.len() > GROUP_BYTES_MAX {
             return Err(SignInError::BadText { what: "group in a rule", bytes_max: GROUP_BYTES_MAX }.into());
         }
     }
+    Ok(())
+}
+
+async fn check_orgs(ctx: &Context, rules: &[SignInRule]) -> Result<(), Error> {
+    let mut orgs: Vec<_> = rules.iter().map(|rule| &rule.org).collect();
+    orgs.sort();
+    orgs.dedup();
     for org in orgs {
         match membership::org(ctx, org).await {
             Ok(_) => {}

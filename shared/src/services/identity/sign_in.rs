@@ -275,6 +275,34 @@ fn check_count(changes: usize) -> Result<(), Error> {
     }
 }
 
+/// The writes of a membership on the organization's side; `None` if the organization is gone.
+async fn joined(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    role: Role,
+) -> Result<Option<[Write; 2]>, Error> {
+    match membership::org(ctx, org).await {
+        Ok(record) => {
+            let member = membership::member_write(ctx, org, login, role);
+            Ok(Some([member, check(Org::key(org), record.unchanged())]))
+        }
+        Err(Error::Access(AccessError::NoOrg(_))) => {
+            tracing::warn!(
+                org = org.as_str(),
+                "a rule of a provider names an organization that does not exist"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn is_last_admin(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
+    let members = membership::read_members(ctx, org).await?;
+    Ok(!members.iter().any(|(other, role)| other != login && *role == Role::Admin))
+}
+
 /// The hex SHA-256 of issuer and subject. No address contains the separator.
 fn hash_of(issuer: &str, subject: &str) -> String {
     sha256_hex(&[issuer.as_bytes(), b"\0", subject.as_bytes()].concat())
