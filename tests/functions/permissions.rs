@@ -30,20 +30,25 @@ use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::{
     Functions, LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST, Setting, is_of_audit, is_of_request, log_bytes,
 };
+use statewright_tests::issuer::{Issuer, Served};
 use statewright_tests::policies::policies;
 use statewright_tests::visitor::Visitor;
 
+use crate::account::{claims, exchange, policies as allowing};
 use crate::journeys;
 use crate::states::{lock, text};
 use crate::support::{UP, bench, export};
 
 /// Permissions that no test here needs, with the reason.
-const UNUSED: &[(&str, &str, &str, &str)] = &[(
-    "head",
-    "dynamodb:Query",
-    "STACK#",
-    "the oldest version distinguishes a deleted one from one that never existed",
-)];
+const UNUSED: &[(&str, &str, &str, &str)] = &[
+    (
+        "head",
+        "dynamodb:Query",
+        "STACK#",
+        "the oldest version distinguishes a deleted one from one that never existed",
+    ),
+    ("account", "dynamodb:PutItem", "PROOF#", "only AWS itself verifies a proof of one of its principals"),
+];
 
 /// A deleted stack and a deleted environment, an abandoned update, and states with a refused write, one of them
 /// deleted: all before the time of the functions. Returns the other state's id.
@@ -114,8 +119,10 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     said_nothing_secret(&functions);
 
     // With cold caches, most is read.
+    let served = Served::start().await;
     let cold = Functions::start_as(Setting {
         between: Between::Killed,
+        environment: vec![("SSL_CERT_FILE", served.authority.to_str().unwrap().to_owned())],
         settings: Settings { delta_cutoff_bytes: Some(1_000), ..Settings::DEFAULT },
         ..Setting::default()
     })
@@ -124,7 +131,7 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     states(&cold).await;
     environments(&cold).await;
     people(&cold).await;
-    first_uses(&cold).await;
+    account(&cold, &served.issuer).await;
 
     let mut wrong = Vec::new();
     for (name, allowed) in policies() {
@@ -461,6 +468,92 @@ async fn first_uses(functions: &Functions) {
     let of_now = all.iter().filter(|token| token.entry.token.name.as_str().starts_with("first-"));
     for token in of_now {
         assert!(token.used.is_some(), "{} was not recorded", token.entry.token.name);
+    }
+}
+
+/// The requests of admins and machines: issuers and the exchange, tokens of each kind, members, teams, grants, what is
+/// asked about a stack, and the trail of it all.
+async fn account(functions: &Functions, issuer: &Issuer) {
+    let http = reqwest::Client::new();
+    let ask = async |method: Method, path: &str, body: &Value| {
+        let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
+        let answer =
+            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
+        let (said, body) = (answer.status(), answer.text().await.unwrap());
+        assert!(said.is_success(), "{method} {path}: {said} {body}");
+        serde_json::from_str::<Value>(&body).unwrap_or_default()
+    };
+    let get = async |path: &str| ask(Method::GET, path, &Value::Null).await;
+    let post = async |path: &str, body: &Value| ask(Method::POST, path, body).await;
+    let delete = async |path: &str| ask(Method::DELETE, path, &Value::Null).await;
+    let of_org = format!("/api/orgs/{ORG}");
+    let issuers = format!("{of_org}/oidc/issuers");
+    let id = post(&issuers, &json!({ "name": "ci", "url": issuer.url })).await["id"].clone();
+    let one = format!("{issuers}/{}", id.as_str().unwrap());
+    let policy = format!("{of_org}/auth/policies");
+    ask(Method::PATCH, &format!("{policy}/{}", id.as_str().unwrap()), &allowing()).await;
+    get(&format!("{policy}/oidcissuers/{}", id.as_str().unwrap())).await;
+    get(&issuers).await;
+    get(&one).await;
+    post(&format!("{one}/regenerate-thumbprints"), &json!({})).await;
+    post("/api/oauth/token", &exchange(&issuer.token(&claims(issuer)))).await;
+    post("/api/user/oidc/consents", &json!({ "organization": ORG, "issuer": issuer.url })).await;
+    let personal = json!({
+        "decision": "allow", "tokenType": "personal", "userLogin": USER, "rules": { "sub": "job:*" },
+    });
+    let personal = json!({ "policies": [personal] });
+    ask(Method::PATCH, &format!("{policy}/{}", id.as_str().unwrap()), &personal).await;
+    let mut asked = exchange(&issuer.token(&claims(issuer)));
+    asked["requested_token_type"] = "urn:pulumi:token-type:access_token:personal".into();
+    asked["scope"] = format!("user:{USER}").into();
+    post("/api/oauth/token", &asked).await;
+    get("/api/user/oidc/consents").await;
+    delete(&format!("/api/user/oidc/consents/{}", id.as_str().unwrap())).await;
+    delete(&one).await;
+
+    let team = json!({ "name": "web", "displayName": "", "description": "", "teamType": "pulumi" });
+    post(&format!("{of_org}/teams/pulumi"), &team).await;
+    for (name, list) in [
+        ("own", "/api/user/tokens".to_owned()),
+        ("of-org", format!("{of_org}/tokens")),
+        ("of-team", format!("{of_org}/teams/web/tokens")),
+    ] {
+        let made = post(&list, &json!({ "name": name, "description": "", "expires": 0 })).await;
+        get(&list).await;
+        let made = format!("{list}/{}/rotate", made["id"].as_str().unwrap());
+        let rotated = post(&made, &json!({})).await;
+        delete(&format!("{list}/{}", rotated["id"].as_str().unwrap())).await;
+    }
+    ask(Method::PATCH, &of_org, &json!({ "setMaxAccessTokenExpiryDays": 0 })).await;
+
+    // A rule of a provider made bob a member.
+    delete(&format!("{of_org}/members/bob")).await;
+    post(&format!("{of_org}/members/bob"), &json!({ "role": "member" })).await;
+    ask(Method::PATCH, &format!("{of_org}/members/bob"), &json!({ "role": "admin" })).await;
+    ask(Method::PATCH, &format!("{of_org}/members/bob"), &json!({ "role": "member" })).await;
+    get(&format!("{of_org}/members/bob/tokens")).await;
+    let add = json!({ "memberAction": "add", "member": "bob" });
+    ask(Method::PATCH, &format!("{of_org}/teams/web"), &add).await;
+    post(&format!("{of_org}/teams/web/roles/view"), &json!({})).await;
+    delete(&format!("{of_org}/teams/web/roles/view")).await;
+    post(&format!("{of_org}/grants"), &json!({ "to": "user:bob", "on": "net/*", "role": "apply" })).await;
+    let access = get(&format!("{of_org}/access")).await;
+    ask(Method::PUT, &format!("{of_org}/access"), &access).await;
+    let stack = format!("/api/stacks/{ORG}/net/remote");
+    for path in ["", "/teams", "/members/bob/teams", "/roles", "/roles/member/users", "/grants"] {
+        get(&format!("{of_org}{path}")).await;
+    }
+    for tail in ["/access", "/teams", "/collaborators"] {
+        get(&format!("{stack}{tail}")).await;
+    }
+    let permission = json!({ "permissions": 101 });
+    ask(Method::PATCH, &format!("/api/console/stacks/{ORG}/net/remote/teams/web"), &permission).await;
+    get(&format!("/api/console/orgs/{ORG}/members/bob/stacks/net/remote")).await;
+    delete(&format!("{of_org}/grants?to=user:bob&on=net/*&role=apply")).await;
+    delete(&format!("{of_org}/members/bob")).await;
+    delete(&format!("{of_org}/teams/web")).await;
+    for tail in ["", "/v2", "/export", "/v2/export", "/event-types"] {
+        get(&format!("{of_org}/auditlogs{tail}")).await;
     }
 }
 

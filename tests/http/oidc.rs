@@ -148,6 +148,16 @@ async fn a_job_gets_a_token_that_works_until_it_expires() {
     assert_eq!(record["organization"], ORG);
     assert_eq!(record["detail"], format!("iss {ISSUER:?}, sub \"job:deploy\""));
 
+    let trail = format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter=token.exchange");
+    let trail = app.get(&trail).send().await.expect(200);
+    let event = &trail["auditLogEvents"][0];
+    assert_eq!(
+        (&event["event"], &event["user"]["githubLogin"]),
+        (&"token.exchange".into(), &ORG.into()),
+        "{trail}"
+    );
+    assert!(event["description"].as_str().unwrap().contains("sub \"job:deploy\""), "{trail}");
+
     let user = app.get("/api/user").token(&token).send().await.expect(200);
     assert_eq!(user["organizations"][0]["githubLogin"], ORG);
     app.post("/api/stacks/acme/of-ci", &json!({ "stackName": "dev" })).token(&token).send().await.expect(200);

@@ -116,6 +116,12 @@ impl RequestContext {
         facts.tried = None;
     }
 
+    /// Records who got a token for the organization. Its audit trail gets the record.
+    pub(super) fn admits(&self, requester: Requester) {
+        self.asked_by(requester);
+        self.facts().is_of_member = true;
+    }
+
     /// Records the organization that the caller's request turns out to be about.
     pub(super) fn follow(&self, caller: &Caller) {
         let mut facts = self.facts();

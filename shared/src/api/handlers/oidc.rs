@@ -85,6 +85,7 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     let exchanged = exchange::exchange(app, &asked, from, &mut noted).await;
     record(context, noted);
     let exchanged = exchanged?;
+    context.admits(exchanged.by);
     json(&TokenAnswer {
         access_token: exchanged.secret,
         issued_token_type: exchanged.kind,

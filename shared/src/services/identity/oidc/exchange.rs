@@ -19,7 +19,8 @@ use crate::domain::oidc::jwk;
 use crate::domain::oidc::lifetime::lifetime;
 use crate::domain::oidc::policy::{TokenKind, Verdict, Wanted, decide};
 use crate::domain::role::Role;
-use crate::layout::{Issuer, Stored, User};
+use crate::domain::update::Requester;
+use crate::layout::{Issuer, Stored, Token, User};
 use crate::services::error::{ExchangeError, IdentityError, OidcError};
 use crate::services::identity::tokens::{self, NewToken, Owner};
 use crate::services::{Error, store};
@@ -72,6 +73,8 @@ pub struct Exchanged {
     pub seconds: u64,
     /// The scope, as the client named it.
     pub scope: String,
+    /// The principal that the token identifies, and the token.
+    pub by: Requester,
 }
 
 /// What the audit log records about a request, whether it is refused or not.
@@ -145,7 +148,9 @@ pub async fn exchange(
         error => error,
     })?;
     record_use(ctx, &request.org, &id, issuer).await;
+    let Token { login, name: token, of, .. } = issued.entry.token;
     Ok(Exchanged {
+        by: Requester { login, token, of },
         secret: issued.secret,
         kind: request.kind,
         seconds: lifetime.as_secs(),

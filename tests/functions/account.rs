@@ -1,0 +1,216 @@
+//! The function `account`: machines and people get in, and what it changes takes effect on the other functions.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_gateway::Between;
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::domain::role::Role;
+use statewright_shared::ports::Clock as _;
+use statewright_tests::app::{Answer, ORG, TestApp};
+use statewright_tests::cli::PulumiCli;
+use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::functions::Setting;
+use statewright_tests::issuer::{Issuer, Served};
+use statewright_tests::visitor::Visitor;
+
+use crate::states::text;
+
+/// The claims of a job of this issuer.
+pub(crate) fn claims(issuer: &Issuer) -> Value {
+    let now = SystemClock.now().seconds();
+    let audience = format!("urn:pulumi:org:{ORG}");
+    json!({ "iss": issuer.url, "aud": audience, "sub": "job:deploy", "iat": now, "exp": now + 300 })
+}
+
+/// The body of an exchange of this token for one of the organization.
+pub(crate) fn exchange(token: &str) -> Value {
+    json!({
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+        "audience": format!("urn:pulumi:org:{ORG}"),
+        "subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
+        "subject_token": token,
+        "requested_token_type": "urn:pulumi:token-type:access_token:organization",
+    })
+}
+
+/// A policy list that gives tokens of the organization to these jobs.
+pub(crate) fn policies() -> Value {
+    json!({ "policies": [{
+        "decision": "allow", "tokenType": "organization", "authorizedPermissions": [], "rules": { "sub": "job:*" },
+    }] })
+}
+
+/// Functions that trust the authority of an issuer on this machine.
+async fn with_issuer(between: Between) -> (TestApp, Served) {
+    let served = Served::start().await;
+    let authority = served.authority.to_str().unwrap().to_owned();
+    let environment = vec![("SSL_CERT_FILE", authority)];
+    let app = TestApp::on_functions(Setting { between, environment, ..Setting::default() }).await;
+    (app, served)
+}
+
+/// The events of the trail, oldest first, with who did what.
+async fn events(app: &TestApp) -> Vec<String> {
+    let page = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2")).send().await.expect(200);
+    let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let said = |event: &Value| format!("{} {}", word(&event["user"]["githubLogin"]), word(&event["event"]));
+    let mut events: Vec<String> = page["auditLogEvents"].as_array().unwrap().iter().map(said).collect();
+    events.reverse();
+    events
+}
+
+#[tokio::test]
+async fn a_job_gets_in_through_warm_functions() {
+    job(Between::Waits).await;
+}
+
+#[tokio::test]
+async fn a_job_gets_in_through_cold_functions() {
+    job(Between::Killed).await;
+}
+
+async fn job(between: Between) {
+    let (app, served) = with_issuer(between).await;
+    let issuer = &served.issuer;
+    let new = json!({ "name": "ci", "url": issuer.url });
+    let registered = app.post(&format!("/api/orgs/{ORG}/oidc/issuers"), &new).send().await.expect(200);
+    let id = registered["id"].as_str().unwrap();
+    app.patch(&format!("/api/orgs/{ORG}/auth/policies/{id}"), &policies()).send().await.expect(200);
+    let show = async |token: &str| app.post("/api/oauth/token", &exchange(token)).anonymous().send().await;
+    let given = show(&issuer.token(&claims(issuer))).await.expect(200);
+    let token = given["access_token"].as_str().unwrap();
+
+    // On the functions head, read and tfstate; the function account does not let it administer.
+    let stacks = format!("/api/stacks/{ORG}/of-ci");
+    app.post(&stacks, &json!({ "stackName": "dev" })).token(token).send().await.expect(200);
+    app.get(&format!("{stacks}/dev")).token(token).send().await.expect(200);
+    app.post(&format!("/tfstate/{ORG}/net"), &text(1, ["a".to_owned()]))
+        .token(token)
+        .send()
+        .await
+        .expect(200);
+    app.get(&format!("/tfstate/{ORG}/net")).token(token).send().await.expect(200);
+    app.get(&format!("/api/orgs/{ORG}/oidc/issuers")).token(token).send().await.refused(403);
+    let other = app.other_user("bob", "beta").await;
+    app.get(&format!("{stacks}/dev")).token(&other).send().await.refused(404);
+
+    // A token that another key signed, one for another organization, and one that is over.
+    let forged = Issuer::new(&issuer.url).token(&claims(issuer));
+    let with = |name: &str, value: Value| {
+        let mut claims = claims(issuer);
+        claims[name] = value;
+        issuer.token(&claims)
+    };
+    let now = SystemClock.now().seconds();
+    for wrong in [forged, with("aud", json!("urn:pulumi:org:beta")), with("exp", json!(now - 3_600))] {
+        assert_eq!(show(&wrong).await.expect(403)["error"], "access_denied");
+    }
+
+    let events = events(&app).await;
+    let of_job = format!("{ORG} token.exchange");
+    let machine = |event: &str| format!("{ORG} {event}");
+    for expected in [
+        "alice issuer.create".to_owned(),
+        "alice issuer.policies".to_owned(),
+        of_job.clone(),
+        machine("stack.create"),
+        machine("state.write"),
+        machine("state.read"),
+    ] {
+        assert!(events.contains(&expected), "no {expected:?} in {events:#?}");
+    }
+    assert_eq!(
+        events.iter().filter(|event| **event == of_job).count(),
+        1,
+        "refused ones are in the log alone"
+    );
+    let cli = PulumiCli::new().backend(&app.url).token(&app.token);
+    let listed = cli.run(["org", "audit-log", "list", "--org", ORG, "--all"]).await.assert_success();
+    for event in ["issuer.create", "token.exchange", "stack.create", "state.write"] {
+        assert!(listed.stdout.contains(event), "{event}: {}", listed.stdout);
+    }
+}
+
+/// Each function reads teams and grants at most once a minute, so a new process shows what it reads now.
+#[tokio::test]
+async fn teams_and_grants_take_effect_on_all_functions() {
+    let app = TestApp::on_functions(Setting { between: Between::Killed, ..Setting::default() }).await;
+    let stack = format!("/api/stacks/{ORG}/web/dev");
+    app.post(&format!("/api/stacks/{ORG}/web"), &json!({ "stackName": "dev" })).send().await.expect(200);
+    let state = format!("/tfstate/{ORG}/net");
+    app.post(&state, &text(1, ["a".to_owned()])).send().await.expect(200);
+    let bob = app.member_with_role(Role::None, "bob", "laptop").await;
+
+    // Of read, head and tfstate, what needs the roles view, apply and plan.
+    let tagged = json!({ "owner": "web" });
+    let statuses = async || {
+        let status = |answer: Answer| answer.status.as_u16();
+        [
+            status(app.get(&stack).token(&bob).send().await),
+            status(app.patch(&format!("{stack}/tags"), &tagged).token(&bob).send().await),
+            status(app.get(&state).token(&bob).send().await),
+        ]
+    };
+    let nothing = statuses().await;
+    assert!(nothing.iter().all(|status| [403, 404].contains(status)), "{nothing:?}");
+
+    let teams = format!("/api/orgs/{ORG}/teams");
+    let new = json!({ "name": "web", "displayName": "Web", "description": "", "teamType": "pulumi" });
+    app.post(&format!("{teams}/pulumi"), &new).send().await.expect(201);
+    let add = json!({ "memberAction": "add", "member": "bob" });
+    app.patch(&format!("{teams}/web"), &add).send().await.expect(204);
+    let grants = format!("/api/orgs/{ORG}/grants");
+    let grant = |on: &str, role: &str| json!({ "to": "team:web", "on": on, "role": role });
+    app.post(&grants, &grant("web/dev", "view")).send().await.expect(200);
+    assert_eq!(statuses().await, [200, 403, nothing[2]]);
+    app.post(&grants, &grant("web/*", "apply")).send().await.expect(200);
+    app.post(&grants, &grant("net/*", "plan")).send().await.expect(200);
+    assert_eq!(statuses().await, [200, 204, 200]);
+
+    let leave = json!({ "memberAction": "remove", "member": "bob" });
+    app.patch(&format!("{teams}/web"), &leave).send().await.expect(204);
+    assert_eq!(statuses().await, nothing);
+
+    let events = events(&app).await;
+    for expected in
+        ["alice team.create", "alice team.edit", "alice grant.add", "bob stack.tag", "bob state.read"]
+    {
+        assert!(events.contains(&expected.to_owned()), "no {expected:?} in {events:#?}");
+    }
+}
+
+#[tokio::test]
+async fn people_sign_in_with_a_provider_of_the_environment() {
+    let provider = FakeProvider::start(SystemClock.now().seconds()).await;
+    let described = json!([{
+        "name": "corp", "title": "Example Corp", "issuer": provider.issuer, "clientId": CLIENT_ID,
+        "clientSecretVariable": "STATEWRIGHT_SIGN_IN_SECRET", "server": "http://127.0.0.1:1", "scopes": [],
+        "rules": [format!("dev={ORG}:apply"), "dev=gone:admin".to_owned()],
+    }]);
+    let environment = vec![
+        ("STATEWRIGHT_SIGN_IN_PROVIDERS", described.to_string()),
+        ("STATEWRIGHT_SIGN_IN_SECRET", CLIENT_SECRET.to_owned()),
+    ];
+    let app = TestApp::on_functions(Setting { environment, ..Setting::default() }).await;
+    let mut bob = Visitor::new(&app.url);
+    let page = bob.open("/signin").await;
+    assert!(page.text.contains("Example Corp"), "{}", page.text);
+    // As if the browser came from the address that the provider knows.
+    let led = bob.open("/signin/corp?led=yes").await;
+    let query = provider.sign_in(&led.leads_to, "bob");
+    let back = format!("/signin/corp/callback?{query}");
+    bob.send(Method::GET, &back, "cross-site", None).await.leads("/user/settings/account");
+    let made = bob.submit("/user/settings/tokens", &[("name", "laptop"), ("days", "7")]).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    let secret: String =
+        made.text.split("swt_").nth(1).unwrap().chars().take_while(char::is_ascii_hexdigit).collect();
+    let user = app.get("/api/user").token(&format!("swt_{secret}")).send().await.expect(200);
+    assert_eq!(user["githubLogin"], "bob");
+    let organizations = user["organizations"].as_array().unwrap();
+    assert_eq!(
+        organizations.len(),
+        1,
+        "a rule for an organization that does not exist gives nothing: {user}"
+    );
+    app.request(Method::DELETE, &format!("/api/orgs/{ORG}/members/bob")).send().await.expect(204);
+}
