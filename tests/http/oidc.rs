@@ -258,6 +258,50 @@ async fn a_token_without_a_valid_signature_is_refused() {
     why_refused(&app, &exchange(&app, &format!("{critical}.{signature}")).await);
 }
 
+/// Two issuers that are asked through one port.
+struct Both(Arc<Issuer>, Arc<Issuer>);
+
+#[async_trait]
+impl Web for Both {
+    async fn send(&self, request: WebRequest) -> Result<WebAnswer, WebError> {
+        match request.url.starts_with(&self.0.url) {
+            true => self.0.send(request).await,
+            false => self.1.send(request).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_of_one_issuer_is_not_taken_for_another() {
+    const OTHER: &str = "https://other.example.com";
+    let (first, second) = (Issuer::new(ISSUER), Issuer::new(OTHER));
+    let both = Arc::new(Both(Arc::clone(&first), Arc::clone(&second)));
+    let app = TestApp::memory_asking(both).await;
+    for (url, subject) in [(ISSUER, "job:*"), (OTHER, "ops:*")] {
+        let id = register(&app, &json!({ "name": "ci", "url": url })).await;
+        set_policies(&app, &id, &allow(subject)).await;
+    }
+    let of_other = |subject: &str| {
+        let mut claims = job_with(&app, "iss", json!(OTHER));
+        claims["sub"] = json!(subject);
+        claims
+    };
+    // Both have a key of the same name.
+    let why = why_refused(&app, &exchange(&app, &first.token(&of_other("ops:deploy"))).await);
+    assert!(why.contains("signature is wrong"), "{why}");
+    let why = why_refused(&app, &exchange(&app, &second.token(&job(&app))).await);
+    assert!(why.contains("signature is wrong"), "{why}");
+    // The policies of an issuer are for its own tokens.
+    let why = why_refused(&app, &exchange(&app, &second.token(&of_other("job:deploy"))).await);
+    assert!(why.contains("no policy allows it"), "{why}");
+    exchange(&app, &second.token(&of_other("ops:deploy"))).await.expect(200);
+    // One that is down does not stop the other.
+    app.advance(KEYS_REMEMBERED_FOR);
+    second.set(Answers::Never);
+    exchange(&app, &second.token(&of_other("ops:deploy"))).await.expect(503);
+    exchange(&app, &first.token(&job(&app))).await.expect(200);
+}
+
 #[tokio::test]
 async fn two_members_of_one_name_are_refused() {
     let (app, issuer, _) = with_policies(&allow("job:*")).await;

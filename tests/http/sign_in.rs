@@ -11,13 +11,15 @@ use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
-use statewright_shared::ports::{Expect, Ids as _, Ledger as _, Order};
+use statewright_shared::layout::{OrgAccess, Record as _, SignInProvider, put};
+use statewright_shared::ports::{Expect, Ids as _, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
-    invitations, orgs, passwords, providers, sign_in, tokens, users,
+    code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
+use statewright_shared::settings::Settings;
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::visitor::Visitor;
 
 fn login(name: &str) -> Login {
@@ -319,6 +321,66 @@ async fn a_provider_that_is_down_stops_no_other_way() {
     passwords::set(&app.context, &login(USER), "correct horse battery").await.unwrap();
     let form = [("login", USER), ("password", "correct horse battery")];
     Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
+}
+
+/// Up to the limit of a request, in real time: a connection to a provider knows no other clock.
+#[tokio::test]
+async fn a_provider_without_an_answer_is_given_up() {
+    let (app, provider) = with_provider().await;
+    let silent = || Behavior { is_silent: true, ..Behavior::default() };
+    provider.behaves(silent());
+    let watch = Stopwatch::start();
+    let mut browser = Visitor::new(&app.url);
+    let refused = browser.open("/signin/corp").await.refuses(503);
+    assert!(refused.starts_with("The provider corp does not answer"), "{refused}");
+    assert!(watch.elapsed() >= WEB_TIME_MAX, "{:?}", watch.elapsed());
+    // Others do not wait for it.
+    for _ in 0..5 {
+        Visitor::new(&app.url).open("/signin/corp").await.refuses(503);
+    }
+    assert_eq!(provider.take_requests(), ["configuration"]);
+    assert_eq!(Visitor::new(&app.url).open("/signin").await.status, 200);
+
+    // While it has a code to exchange.
+    app.advance(Duration::from_secs(6));
+    provider.behaves(Behavior::default());
+    let led = browser.open("/signin/corp").await;
+    let query = provider.sign_in(&led.leads_to, "bob");
+    provider.behaves(silent());
+    browser.open(&format!("/signin/corp/callback?{query}")).await.refuses(503);
+    assert_eq!(role(&app, "bob").await, None);
+    provider.behaves(Behavior::default());
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+}
+
+#[tokio::test]
+async fn a_provider_that_names_another_issuer_is_none() {
+    let (app, provider) = with_provider().await;
+    provider.behaves(Behavior { names: Some("https://id.example.com"), ..Behavior::default() });
+    let refused = Visitor::new(&app.url).open("/signin/corp").await.refuses(503);
+    assert!(refused.starts_with("The provider corp does not answer"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_provider_of_the_environment_replaces_a_stored_one() {
+    let (app, provider) = with_provider().await;
+    add(&app, "other", &provider, &[]).await;
+    let describe = |name: &str, id: &str| json!({ "name": name, "issuer": provider.issuer, "clientId": id, "public": true, "server": app.url });
+    let described = json!([describe("corp", "of-environment"), describe("alpha", "alpha")]).to_string();
+    let mut process = app.process_with(Settings::default());
+    process.providers = given_providers::parse(&described, None, |_| None).unwrap().into();
+    let listed = providers::list(&process).await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|one| (one.name.as_str(), one.client_id.as_str())).collect();
+    assert_eq!(listed, [("alpha", "alpha"), ("corp", "of-environment"), ("other", CLIENT_ID)]);
+    for (name, id) in listed {
+        let name = ProviderName::parse(name).unwrap();
+        assert_eq!(providers::get(&process, &name).await.unwrap().client_id, id);
+        let begun = code_flow::begin(&process, &name, "/", None).await.unwrap();
+        assert!(begun.url.contains(&format!("client_id={id}&")), "{}", begun.url);
+    }
+    // Without the variable, the stored one counts again.
+    let stored = providers::get(&app.context, &ProviderName::parse("corp").unwrap()).await.unwrap();
+    assert_eq!(stored.client_id, CLIENT_ID);
 }
 
 #[tokio::test]

@@ -5,8 +5,10 @@
 
 use statewright_tests::app::Backend;
 
+mod audit_log;
 mod backends;
 mod both;
+mod browser;
 mod conflicts;
 mod crashes;
 mod environments;

@@ -6,10 +6,12 @@
 
 use statewright_tests::app::Backend;
 
+mod audit_log;
 #[cfg(feature = "extended")]
 mod backends;
 #[cfg(feature = "extended")]
 mod both;
+mod browser;
 #[cfg(feature = "extended")]
 mod conflicts;
 #[cfg(feature = "extended")]

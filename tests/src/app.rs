@@ -461,8 +461,9 @@ impl TestApp {
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;
         let (ledger, blobs, keys) = (Arc::clone(ledger), Arc::clone(blobs), Arc::clone(keys));
-        let context =
+        let mut context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
+        context.web.clone_from(&self.context.web);
         let (contexts, clock) = (vec![Arc::new(context)], self.clock.clone());
         Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }
@@ -487,6 +488,7 @@ impl TestApp {
         let (clock, ids) = (Arc::clone(clock), Arc::clone(ids));
         let mut context = Context::new(ledger, blobs, keys, clock, ids, "other".to_owned());
         context.settings = settings;
+        context.web.clone_from(&self.context.web);
         context
     }
 

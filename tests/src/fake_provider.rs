@@ -37,6 +37,8 @@ pub struct Behavior {
     pub fails: Option<StatusCode>,
     /// Whether it gives no answer at all.
     pub is_silent: bool,
+    /// The issuer that its document names instead of its own.
+    pub names: Option<&'static str>,
 }
 
 impl Default for Behavior {
@@ -48,6 +50,7 @@ impl Default for Behavior {
             claims: BTreeMap::new(),
             fails: None,
             is_silent: false,
+            names: None,
         }
     }
 }
@@ -174,9 +177,12 @@ async fn enter(inner: &Mutex<Inner>, path: &str) -> Result<(), StatusCode> {
 
 async fn configuration(State(inner): Shared) -> Result<Json<Value>, StatusCode> {
     enter(&inner, "configuration").await?;
-    let issuer = inner.lock().unwrap_or_else(PoisonError::into_inner).issuer.clone();
+    let (issuer, names) = {
+        let inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
+        (inner.issuer.clone(), inner.behavior.names)
+    };
     Ok(Json(json!({
-        "issuer": issuer,
+        "issuer": names.unwrap_or(&issuer),
         "authorization_endpoint": format!("{issuer}/authorize"),
         "token_endpoint": format!("{issuer}/token"),
         "jwks_uri": format!("{issuer}/keys"),

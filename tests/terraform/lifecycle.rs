@@ -1,11 +1,13 @@
 //! A state from its first day to its last.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use statewright_tests::app::{ORG, USER};
 
 use crate::support::{APPLY, Client, DESTROY, ONE, shown, start, text, versions};
 
 journeys! {
     a_state_is_made_read_and_emptied
+    an_apply_leaves_its_records_in_the_trail
 }
 
 async fn a_state_is_made_read_and_emptied(client: Client) {
@@ -48,4 +50,29 @@ async fn a_state_is_made_read_and_emptied(client: Client) {
         assert_eq!(version["terraformVersion"], client.version());
         assert_eq!(version["by"], "alice");
     }
+}
+
+async fn an_apply_leaves_its_records_in_the_trail(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.run(APPLY).await.assert_success();
+    let trail = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?state=net/default")).send().await.expect(200);
+    let events = trail["auditLogEvents"].as_array().unwrap();
+    let of = |event: &Value| {
+        let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        (word(&event["event"]), word(&event["description"]))
+    };
+    let mut said: Vec<(String, String)> = events.iter().map(of).collect();
+    said.reverse();
+    let actions: Vec<&str> = said.iter().map(|(event, _)| event.as_str()).collect();
+    for expected in ["state.create", "state.lock", "state.read", "state.write", "state.unlock"] {
+        assert!(actions.contains(&expected), "no {expected} in {said:?}");
+    }
+    let at = |action: &str| actions.iter().position(|other| *other == action);
+    assert!(at("state.lock") < at("state.write") && at("state.write") < at("state.unlock"), "{said:?}");
+    let (_, written) = said.iter().find(|(event, _)| event == "state.write").unwrap();
+    assert_eq!(written, "net/default: version 1");
+    for event in events {
+        assert_eq!(event["user"]["githubLogin"], USER, "{event}");
+    }
+    assert!(!trail.to_string().contains("naïve"), "no value is in a record: {trail}");
 }
