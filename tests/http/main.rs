@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test without its preconditions stops there")]
 
+mod account_calls;
 mod answers;
 mod audit;
 mod authority;

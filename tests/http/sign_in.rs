@@ -365,7 +365,10 @@ async fn a_provider_that_names_another_issuer_is_none() {
 async fn a_provider_of_the_environment_replaces_a_stored_one() {
     let (app, provider) = with_provider().await;
     add(&app, "other", &provider, &[]).await;
-    let describe = |name: &str, id: &str| json!({ "name": name, "issuer": provider.issuer, "clientId": id, "public": true, "server": app.url });
+    let describe = |name: &str, id: &str| {
+        let (issuer, server) = (&provider.issuer, &app.url);
+        json!({ "name": name, "issuer": issuer, "clientId": id, "public": true, "server": server })
+    };
     let described = json!([describe("corp", "of-environment"), describe("alpha", "alpha")]).to_string();
     let mut process = app.process_with(Settings::default());
     process.providers = given_providers::parse(&described, None, |_| None).unwrap().into();
