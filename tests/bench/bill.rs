@@ -16,7 +16,7 @@ use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::meter::{Stored, Usage};
 
-use crate::month::{BLOB_DAYS, EVENT_DAYS, Idle, LOG_DAYS, Month, Work};
+use crate::month::{AUDIT_DAYS, BLOB_DAYS, EVENT_DAYS, Idle, LOG_DAYS, Month, Trail, Work};
 use crate::serving::{self, Things};
 
 /// What to measure.
@@ -61,6 +61,9 @@ const QUADRATIC: usize = 2_000;
 /// Sweeps of a server in a month of 30 days.
 const SWEEPS_A_MONTH: u64 = 30 * 24 * 60;
 
+/// The resources of a project of the team, the bytes of each, and one in how many has a secret.
+const TEAM_PROJECT: [&str; 3] = ["150", "1024", "10"];
+
 /// A price list: dollars for a million of each thing, by its name in [`Usage::billed`] and in everything else
 /// that is counted, and for a month of storage.
 #[derive(Debug, Deserialize)]
@@ -83,7 +86,7 @@ impl Prices {
     }
 
     /// The dollars for these things.
-    fn of(&self, things: &[(&'static str, f64)]) -> io::Result<f64> {
+    pub(crate) fn of(&self, things: &[(&'static str, f64)]) -> io::Result<f64> {
         things.iter().try_fold(0.0, |sum, (name, count)| {
             let unknown = || io::Error::other(format!("prices.json has no price for {name}"));
             Ok(sum + self.per_million.get(*name).ok_or_else(unknown)? * count / 1e6)
@@ -125,12 +128,19 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         "in all",
         "limit"
     );
+    // On a store of its own, where nothing else was done today.
+    let trail = Lane::new(&arguments).await?.trail().await?;
     if arguments.team {
-        return Box::pin(lane.team()).await;
+        return Box::pin(lane.team(trail)).await;
     }
     for size in &arguments.sizes {
         lane.life(*size, &arguments).await?;
     }
+    println!(
+        "the audit trail of an `up` of {} and its preview, {} bytes: {:.7} to store, {:.7} to erase; \
+         {:.7} to sign a day",
+        TEAM_PROJECT[0], trail.bytes, trail.writing, trail.erasing, trail.signing
+    );
     lane.idle().await
 }
 
@@ -219,23 +229,52 @@ impl Lane {
         Ok(idle)
     }
 
+    fn project_of_team(&self, name: &str) {
+        let [size, payload, secret_every] = TEAM_PROJECT;
+        self.cli.bench_project(
+            name,
+            &[("count", size), ("payloadBytes", payload), ("secretEvery", secret_every)],
+        );
+    }
+
+    /// The cost of the audit trail of an `up` of the team and of its preview.
+    async fn trail(&self) -> io::Result<Trail> {
+        self.project_of_team("trail");
+        self.cli.run(["stack", "init", "trail"]).await.assert_success();
+        let (usage, stored) = (self.gateway.usage_of_audit(), self.gateway.stored_of_audit());
+        self.cli.run(["preview", "--stack", "trail"]).await.assert_success();
+        self.cli.run(["up", "--yes", "--stack", "trail"]).await.assert_success();
+        let writing = self.prices.of(&(self.gateway.usage_of_audit() - usage).billed())?;
+        let (bytes, all) = (self.gateway.stored_of_audit() - stored, self.gateway.stored_of_audit());
+        let swept = async |after: f64| {
+            let usage = self.gateway.usage_of_audit();
+            let clock = ManualClock::new(SystemClock.now().plus(days(after)));
+            self.sweep(Arc::new(clock)).await?;
+            self.prices.of(&(self.gateway.usage_of_audit() - usage).billed())
+        };
+        let signing = swept(2.0).await?;
+        // Of all records of the store, these have a part.
+        let erasing = swept(AUDIT_DAYS + 3.0).await? * bytes as f64 / all as f64;
+        let left = self.gateway.stored_of_audit();
+        if left > 0 || signing <= 0.0 {
+            return Err(io::Error::other(format!("{left} bytes of audit records are left")));
+        }
+        Ok(Trail { writing, erasing, signing, bytes })
+    }
+
     /// The month of a team of 50: the maximum, where every `up` creates everything, and the minimum, where none
     /// changes anything.
     #[expect(clippy::print_stdout, reason = "a command's output")]
-    async fn team(&self) -> io::Result<()> {
+    async fn team(&self, trail: Trail) -> io::Result<()> {
         let before = self.usage();
         self.sweep(Arc::new(SystemClock)).await?;
         let sweep = self.gateway.usage() - before.all;
         let sweeps = (0..SWEEPS_A_MONTH / 5).fold(Usage::default(), |sum, _| sum + sweep);
         let dollars = self.prices.of(&sweeps.billed())? + self.prices.of(&serving::of_idle_month(&sweep))?;
         let idle = self.tell_idle(dollars)?;
-        let [size, payload, secret_every] = ["150", "1024", "10"];
-        self.cli.bench_project(
-            "team",
-            &[("count", size), ("payloadBytes", payload), ("secretEvery", secret_every)],
-        );
+        self.project_of_team("team");
         println!(
-            "{:44} {:>6} {:>9} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7} {:>11}",
+            "{:44} {:>6} {:>9} {:>6} {:>6} {:>7} {:>6} {:>6} {:>5} {:>7} {:>11} {:>9}",
             "300 ups of 150 resources a day, after a year",
             "ups",
             "previews",
@@ -246,7 +285,8 @@ impl Lane {
             "bucket",
             "idle",
             "in all",
-            "the gateway"
+            "the gateway",
+            "the trail"
         );
         for (stack, what) in [("made", "everything created"), ("same", "nothing changes")] {
             self.cli.run(["stack", "init", stack]).await.assert_success();
@@ -259,7 +299,8 @@ impl Lane {
             self.sweep(Arc::new(ManualClock::new(later))).await?;
             let up = self.priced(&["up", "--yes", "--stack", stack]).await?;
             let gateway = up.gateway + preview.gateway;
-            let mut work = Work { up: up.dollars, preview: preview.dollars, gateway, ..Work::default() };
+            let mut work =
+                Work { up: up.dollars, preview: preview.dollars, gateway, trail, ..Work::default() };
             let mut at_most = up.left;
             let mut gone = Vec::new();
             // The days of a blob begin with the sweep that finds it unnamed, so each is a little later than the
@@ -282,7 +323,8 @@ impl Lane {
             let month = Month::of(&self.prices, &work, idle.first_year)?;
             let (in_table, in_bucket) = month.gigabytes;
             println!(
-                "{what:44} {:>6.2} {:>9.2} {:>6.2} {in_table:>6.2} {:>7.2} {in_bucket:>6.2} {:>6.2} {:>5.2} {:>7.2} {:>11.2}",
+                "{what:44} {:>6.2} {:>9.2} {:>6.2} {in_table:>6.2} {:>7.2} {in_bucket:>6.2} {:>6.2} {:>5.2} {:>7.2} \
+                 {:>11.2} {:>9.2}",
                 month.ups,
                 month.previews,
                 month.going,
@@ -290,7 +332,8 @@ impl Lane {
                 month.bucket,
                 month.idle,
                 month.in_all(),
-                month.gateway
+                month.gateway,
+                month.audit
             );
             println!("{:44} {work:?}", "");
         }
@@ -344,7 +387,7 @@ impl Lane {
         let (spent, audit) = (all - before.all, audit - before.audit);
         let served = requests.map(|requests| serving::of_requests(requests, &spent));
         self.print(size, what, spent, served)?;
-        if audit.write_units > 0 {
+        if audit != Usage::default() {
             self.print(size, "  of it, the audit trail", audit, None)?;
         }
         if self.detail {

@@ -21,6 +21,7 @@ const DAYS_A_MONTH: f64 = 30.0;
 pub(crate) const LOG_DAYS: f64 = 90.0;
 pub(crate) const EVENT_DAYS: f64 = 365.0;
 pub(crate) const BLOB_DAYS: f64 = 36.0;
+pub(crate) const AUDIT_DAYS: f64 = 400.0;
 const AGE_DAYS: f64 = 365.0;
 
 /// The monthly cost in dollars without any request, with these sweeps.
@@ -45,6 +46,19 @@ impl Idle {
     }
 }
 
+/// What the audit trail of one `up` and of its preview costs. Their own costs contain the writes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Trail {
+    /// Dollars for storing the records.
+    pub(crate) writing: f64,
+    /// Dollars for erasing them later.
+    pub(crate) erasing: f64,
+    /// Dollars for signing a day, whatever was done in it.
+    pub(crate) signing: f64,
+    /// The stored bytes of the records.
+    pub(crate) bytes: u64,
+}
+
 /// The cost of one `up`, from its preview until only its version is left; and of a preview alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Work {
@@ -60,8 +74,9 @@ pub(crate) struct Work {
     pub(crate) log: Stored,
     /// What its events store for a while.
     pub(crate) events: Stored,
-    /// What is stored permanently.
+    /// What is stored permanently, or longer than the store is old, as audit records are.
     pub(crate) version: Stored,
+    pub(crate) trail: Trail,
 }
 
 /// A month of a team, in dollars.
@@ -78,6 +93,10 @@ pub(crate) struct Month {
     pub(crate) idle: f64,
     /// Of the `up`s and the previews, the gateway's part.
     pub(crate) gateway: f64,
+    /// For the signatures of the days of the audit trail.
+    pub(crate) signing: f64,
+    /// Of all, the audit trail's part.
+    pub(crate) audit: f64,
 }
 
 impl Month {
@@ -90,12 +109,23 @@ impl Month {
         let bucket = gigabytes(work.log.bucket, LOG_DAYS + BLOB_DAYS)
             + gigabytes(work.events.bucket, EVENT_DAYS + BLOB_DAYS)
             + gigabytes(work.version.bucket, AGE_DAYS);
+        let of_table = |gigabytes| {
+            let recovery = prices.of_month("dynamodb_recovery_gb", gigabytes)?;
+            Ok::<_, io::Error>(prices.of_month("dynamodb_gb", gigabytes)? + recovery)
+        };
+        let Trail { writing, erasing, signing, bytes } = work.trail;
+        // A signature covers all records of its day, which are read for it: a unit for each 4 KB.
+        let read = prices.of(&[("dynamodb_read_unit", bytes as f64 * UPS_A_DAY / 4096.0)])?;
+        let signing = (signing + read) * DAYS_A_MONTH;
+        let stored = of_table(gigabytes(bytes, AUDIT_DAYS))?;
         Ok(Self {
             ups: work.up * times,
             previews: work.preview * times,
-            going: work.going * times,
+            going: (work.going + erasing) * times,
+            signing,
+            audit: (writing + erasing) * times + signing + stored,
             gigabytes: (table, bucket),
-            table: prices.of_month("dynamodb_gb", table)? + prices.of_month("dynamodb_recovery_gb", table)?,
+            table: of_table(table)?,
             bucket: prices.of_month("s3_gb", bucket)?,
             idle,
             gateway: work.gateway * times,
@@ -103,7 +133,7 @@ impl Month {
     }
 
     pub(crate) fn in_all(&self) -> f64 {
-        self.ups + self.previews + self.going + self.table + self.bucket + self.idle
+        self.ups + self.previews + self.going + self.signing + self.table + self.bucket + self.idle
     }
 }
 
@@ -143,18 +173,22 @@ mod tests {
             log: stored(100_000, 10_000),
             events: stored(1_000, 20_000),
             version: stored(2_000, 30_000),
+            trail: Trail { writing: 0.00001, erasing: 0.00002, signing: 0.0001, bytes: 1_000 },
         };
         let month = Month::of(&Prices::load().unwrap(), &work, 2.74).unwrap();
         near(month.ups, 3.6);
         near(month.previews, 0.45);
         near(month.gateway, 1.35);
-        near(month.going, 0.9);
+        near(month.going, 0.9 + 0.18);
+        let signing = (0.0001 + 300_000.0 / 4_096.0 * 0.125e-6) * 30.0;
+        near(month.signing, signing);
+        near(month.audit, 0.09 + 0.18 + signing + 0.1095 * 0.45);
         // 100,000 bytes for 27,000 ups, 3,000 bytes for 109,500.
         near(month.gigabytes.0, 2.7 + 0.3285);
         // 10,000 bytes for 37,800 ups; the store has nothing older than itself.
         near(month.gigabytes.1, 0.378 + 5.475);
         near(month.table, 3.0285 * 0.45);
         near(month.bucket, 5.853 * 0.023);
-        near(month.in_all(), 3.6 + 0.45 + 0.9 + 3.0285 * 0.45 + 5.853 * 0.023 + 2.74);
+        near(month.in_all(), 3.6 + 0.45 + 1.08 + signing + 3.0285 * 0.45 + 5.853 * 0.023 + 2.74);
     }
 }

@@ -419,9 +419,14 @@ impl Gateway {
         lock(&self.shared.meter).by_operation()
     }
 
-    /// The part of the calls that stores audit records.
+    /// The part of the calls for the audit trail.
     pub fn usage_of_audit(&self) -> Usage {
         lock(&self.shared.meter).audit()
+    }
+
+    /// The bytes of audit records that the requests so far have left.
+    pub fn stored_of_audit(&self) -> u64 {
+        lock(&self.shared.meter).stored_of_audit()
     }
 
     /// The stored bytes that the requests so far have left.

@@ -115,9 +115,16 @@ impl Meter {
         self.usage
     }
 
-    /// The part of the writes that store audit records.
+    /// The part of the calls for the audit trail: its records, the signed roots of its days with their copies, and when
+    /// a day is due. A transaction with other items counts by its items alone.
     pub(crate) fn audit(&self) -> Usage {
         self.audit
+    }
+
+    /// The stored bytes of audit records now.
+    pub(crate) fn stored_of_audit(&self) -> u64 {
+        let records = self.sizes.iter().filter(|(place, bytes)| place.contains(" \"AUDIT#") && **bytes > 0);
+        records.map(|(_, bytes)| bytes + BYTES_BESIDE_AN_ITEM).sum()
     }
 
     /// The same by operation, and by kind of partition (`UPDATE`, `DUE`).
@@ -147,33 +154,44 @@ impl Meter {
         let (mut usage, mut audit) = (Usage::default(), Usage::default());
         let mut kind = String::new();
         match operation {
-            "PUT" | "POST" => usage.s3_puts = 1,
-            "GET" if query.contains("list-type") => usage.s3_puts = 1,
-            "DELETE" => usage.s3_deletes = 1,
-            "GET" | "HEAD" => usage.s3_gets = 1,
+            "PUT" | "POST" | "GET" | "HEAD" | "DELETE" => {
+                match operation {
+                    "PUT" | "POST" => usage.s3_puts = 1,
+                    "GET" if query.contains("list-type") => usage.s3_puts = 1,
+                    "DELETE" => usage.s3_deletes = 1,
+                    _ => usage.s3_gets = 1,
+                }
+                if path.contains("/audit/") {
+                    audit = usage;
+                }
+            }
             "GetItem" | "Query" | "Scan" => {
                 let (asked, answered) = (json(asked), json(answered));
                 kind = kind_of(&asked["Key"]);
+                let mut is_of_trail = is_of_trail(&kind);
                 if operation == "Query" {
                     let values = asked["ExpressionAttributeValues"].as_object().into_iter().flatten();
-                    let mut texts = values.filter_map(|(_, value)| value["S"].as_str());
-                    kind = texts
-                        .find_map(|text| text.split_once('#'))
-                        .map_or_else(String::new, |it| it.0.into());
+                    let texts: Vec<&str> = values.filter_map(|(_, value)| value["S"].as_str()).collect();
+                    let mut kinds = texts.iter().filter_map(|text| Some(text.split_once('#')?.0));
+                    is_of_trail = kinds.clone().any(self::is_of_trail);
+                    kind = kinds.next().unwrap_or_default().to_owned();
                 }
                 let items = answered["Items"].as_array().into_iter().flatten();
                 let bytes: u64 = items.map(size).sum::<u64>() + size(&answered["Item"]);
                 usage.dynamodb_requests = 1;
                 let each = if asked["ConsistentRead"] == Value::Bool(true) { 2 } else { 1 };
                 usage.read_half_units = bytes.div_ceil(4096).max(1) * each;
+                if is_of_trail {
+                    audit = usage;
+                }
             }
             "PutItem" | "DeleteItem" | "UpdateItem" => {
                 let asked = json(asked);
-                kind = kind_of(if operation == "PutItem" { &asked["Item"] } else { &asked["Key"] });
+                kind = kind_of(key_of(&asked));
                 usage.dynamodb_requests = 1;
                 usage.write_units = self.write(operation, &asked, is_done);
-                if kind == "AUDIT" {
-                    audit.write_units = usage.write_units;
+                if is_of_audit(key_of(&asked)) {
+                    audit = usage;
                 }
             }
             "TransactWriteItems" => {
@@ -184,7 +202,7 @@ impl Meter {
                         // A check costs as much as a write.
                         let units = 2 * self.write(kind, part, is_done);
                         usage.write_units += units;
-                        if kind_of(&part["Item"]) == "AUDIT" {
+                        if is_of_audit(key_of(part)) {
                             audit.write_units += units;
                         }
                     }
@@ -203,8 +221,7 @@ impl Meter {
 
     /// The units of one write, whether it succeeds or not.
     fn write(&mut self, kind: &str, write: &Value, is_done: bool) -> u64 {
-        let item = &write["Item"];
-        let key = if item.is_null() { &write["Key"] } else { item };
+        let (item, key) = (&write["Item"], key_of(write));
         let place = format!("{} {} {}", write["TableName"], key["partition"]["S"], key["sort"]["S"]);
         let old = self.sizes.get(&place).copied().unwrap_or(0);
         let new = size(item);
@@ -213,6 +230,23 @@ impl Meter {
         }
         old.max(new).div_ceil(1024).max(1)
     }
+}
+
+/// The key of a write: the item of a put has it.
+fn key_of(write: &Value) -> &Value {
+    if write["Item"].is_null() { &write["Key"] } else { &write["Item"] }
+}
+
+/// Whether partitions of this kind have records of the audit trail, or the roots of its days.
+fn is_of_trail(kind: &str) -> bool {
+    matches!(kind, "AUDIT" | "AUDITED")
+}
+
+/// Whether an item is of the audit trail. The item that says when a day is due has its name in the sort key.
+fn is_of_audit(key: &Value) -> bool {
+    let sort = key["sort"]["S"].as_str().unwrap_or_default();
+    let kind = kind_of(key);
+    is_of_trail(&kind) || (kind == "DUE" && sort.contains("#audit-"))
 }
 
 fn kind_of(key: &Value) -> String {
@@ -291,6 +325,20 @@ mod tests {
         let both = json!({ "TransactItems": [{ "Put": audit }, other] });
         saw(&mut meter, "TransactWriteItems", &both, &json!({}), true);
         assert_eq!((meter.audit().write_units, meter.usage().write_units), (3, 7));
+        assert_eq!(meter.stored_of_audit(), "partition".len() as u64 + 10 + 5 + BYTES_BESIDE_AN_ITEM);
+        let day = "00000000000000000001#audit-2026-01-01-acme";
+        let due = json!({ "partition": { "S": "DUE#3" }, "sort": { "S": day } });
+        saw(&mut meter, "PutItem", &json!({ "TableName": "t", "Item": due }), &json!({}), true);
+        let records = json!({
+            "ExpressionAttributeValues": { ":from": { "S": "2026-01-01#" }, ":p": { "S": "AUDIT#acme" } },
+        });
+        saw(&mut meter, "Query", &records, &json!({}), true);
+        let root = json!({ "Key": { "partition": { "S": "AUDITED#acme" } }, "ConsistentRead": true });
+        saw(&mut meter, "GetItem", &root, &json!({}), true);
+        meter.saw("PUT", "/bucket/audit/org/acme/2026-01-01-00?x-id=PutObject", b"", b"", true);
+        meter.saw("PUT", "/bucket/snap/one", b"", b"", true);
+        let audit = meter.audit();
+        assert_eq!((audit.write_units, audit.read_half_units, audit.s3_puts), (4, 3, 1));
     }
 
     #[test]
