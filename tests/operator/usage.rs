@@ -66,6 +66,23 @@ async fn an_unknown_command_exits_with_2_and_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_wrong_description_of_providers_stops_the_start() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("data");
+    let provider = r#"[{ "name": "corp", "issuer": "https://id.example.com", "clientId": "x",
+        "clientSecretVariable": "MISSING", "server": "https://state.example.com" }]"#;
+    for (text, why) in [
+        ("corp", "the value of --sign-in-providers is not a JSON list of providers: "),
+        (provider, "the variable \"MISSING\" with its client secret is empty"),
+    ] {
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--sign-in-providers", text];
+        let words = refused(&folder, 1, &arguments).await;
+        assert!(words.contains(why), "{words}");
+    }
+    assert!(!folder.exists());
+}
+
+#[tokio::test]
 async fn completions_know_every_command() {
     let parent = tempfile::tempdir().unwrap();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
