@@ -1,10 +1,12 @@
 //! Grants: each role on each scope, what is reached and what is not, and who may give it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::api::routes::ROUTES;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::role::{Right, Role};
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 
@@ -140,6 +142,49 @@ async fn a_list_shows_what_grants_reach() {
     take(&app, &app.token, "user:bob", "web/*", "view").await.expect(204);
     assert_eq!(names(&app, &bob).await, ["net/prod", "web/prod"]);
     assert_eq!(names(&app, &app.token).await.len(), 3);
+}
+
+/// As on functions, where the one that changes teams and grants is not the one that asks for rights.
+#[tokio::test]
+async fn another_process_applies_grants_within_a_minute() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let other = app.another_process("other").await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    // Of read, head, secrets, tfstate and environments.
+    let may = async || {
+        let stack = format!("/api/stacks/{ORG}/web/dev");
+        let mut all = Vec::new();
+        for call in [
+            other.get(&stack),
+            other.patch(&format!("{stack}/tags"), &json!({ "owner": "web" })),
+            other.post(&format!("{stack}/encrypt"), &json!({ "plaintext": "eA==" })),
+            other.get(&format!("/tfstate/{STATE}")),
+            other.get(&format!("/api/esc/environments/{ORG}/web/dev")),
+        ] {
+            all.push(call.token(&bob).send().await.status.is_success());
+        }
+        all
+    };
+    let a_minute_later = || app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    assert_eq!(may().await, [false; 5]);
+    give(&app, &app.token, "user:bob", "web/*", "apply").await.expect(200);
+    a_minute_later();
+    assert_eq!(may().await, [true; 5]);
+    take(&app, &app.token, "user:bob", "web/*", "apply").await.expect(204);
+    a_minute_later();
+    assert_eq!(may().await, [false; 5]);
+
+    let teams = format!("/api/orgs/{ORG}/teams");
+    let new = json!({ "name": "web", "displayName": "", "description": "", "teamType": "pulumi" });
+    app.post(&format!("{teams}/pulumi"), &new).send().await.expect(201);
+    give(&app, &app.token, "team:web", "web/*", "apply").await.expect(200);
+    for (action, expected) in [("add", true), ("remove", false)] {
+        let change = json!({ "memberAction": action, "member": "bob" });
+        app.patch(&format!("{teams}/web"), &change).send().await.expect(204);
+        a_minute_later();
+        assert_eq!(may().await, [expected; 5], "{action}");
+    }
 }
 
 #[tokio::test]
