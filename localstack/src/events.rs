@@ -4,7 +4,7 @@
 //! Elastic Load Balancing, "Lambda functions as targets".
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, COOKIE, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -49,7 +49,8 @@ impl GatewayKind {
                 "routeKey": if self == Self::HttpApi { route } else { "$default" },
                 "rawPath": path,
                 "rawQueryString": parts.uri.query().unwrap_or_default(),
-                "headers": joined(&parts.headers),
+                "headers": without_cookies(&parts.headers),
+                "cookies": cookies(&parts.headers),
                 "requestContext": {
                     "accountId": "123456789012",
                     "apiId": "gateway",
@@ -161,6 +162,19 @@ fn joined(headers: &HeaderMap) -> Map<String, Value> {
     headers.keys().map(|name| (name.as_str().to_owned(), value(name).into())).collect()
 }
 
+/// The headers of an event in the payload format 2.0, which has cookies apart.
+fn without_cookies(headers: &HeaderMap) -> Map<String, Value> {
+    let mut headers = joined(headers);
+    headers.remove(COOKIE.as_str());
+    headers
+}
+
+/// The cookies of an event in the payload format 2.0.
+fn cookies(headers: &HeaderMap) -> Vec<&str> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(';')).map(str::trim).filter(|cookie| !cookie.is_empty()).collect()
+}
+
 fn decoded(answer: &Value) -> Option<Response> {
     let status = StatusCode::from_u16(answer["statusCode"].as_u64()?.try_into().ok()?).ok()?;
     let text = answer["body"].as_str().unwrap_or_default();
@@ -173,6 +187,10 @@ fn decoded(answer: &Value) -> Option<Response> {
     for (name, value) in answer["headers"].as_object().into_iter().flatten() {
         let (name, value) = (HeaderName::try_from(name).ok()?, HeaderValue::try_from(value.as_str()?).ok()?);
         headers.insert(name, value);
+    }
+    // In the payload format 2.0, each cookie becomes a header of its own.
+    for cookie in answer["cookies"].as_array().into_iter().flatten() {
+        headers.append(SET_COOKIE, HeaderValue::try_from(cookie.as_str()?).ok()?);
     }
     headers.remove("content-length");
     Some(response)
