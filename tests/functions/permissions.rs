@@ -21,7 +21,8 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
 use statewright_shared::layout::{Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put};
 use statewright_shared::ports::{BlobKey, Clock as _, Expect, Ids as _};
-use statewright_shared::services::identity::{invitations, passwords, providers, tokens, users};
+use statewright_shared::services::identity::tokens::{self, Owner};
+use statewright_shared::services::identity::{invitations, passwords, providers, users};
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
@@ -131,6 +132,7 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     states(&cold).await;
     environments(&cold).await;
     people(&cold).await;
+    first_uses(&cold).await;
     account(&cold, &served.issuer).await;
 
     let mut wrong = Vec::new();

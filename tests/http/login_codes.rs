@@ -145,8 +145,12 @@ async fn a_code_is_used_once_by_the_program_that_began() {
     let token = body["access_token"].as_str().unwrap();
     let user = app.get("/api/user").token(token).send().await.expect(200);
     assert_eq!(user["githubLogin"], USER);
-    let listed = tokens::list_tokens(&app.context, &login(USER)).await.unwrap();
-    let made = listed.iter().find(|entry| entry.token.name.as_str().starts_with("cli-")).unwrap();
+    let listed = tokens::list_all(&app.context, &tokens::Owner::User(login(USER))).await.unwrap();
+    let made = listed
+        .iter()
+        .map(|used| &used.entry)
+        .find(|entry| entry.token.name.as_str().starts_with("cli-"))
+        .unwrap();
     assert_eq!(made.token.description, "statewright login on <b>laptop</b>");
     assert_eq!(made.token.expires, Some(START.plus(Duration::from_secs(7 * 24 * 3600))));
     assert_refused(&redeem(&app, &code, VERIFIER).await);

@@ -11,8 +11,8 @@ use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{OrgAccess, Record as _, SignInProvider, put};
-use statewright_shared::ports::{Expect, Ids as _, WEB_TIME_MAX};
+use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
+use statewright_shared::ports::{Expect, Ids as _, Ledger as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };

@@ -58,8 +58,9 @@ impl Helped {
 
 /// The names of the user's short-lived tokens.
 async fn short_lived(app: &TestApp) -> Vec<TokenName> {
-    let listed = tokens::list_tokens(&app.context, &Login::parse(USER).unwrap()).await.unwrap();
-    let names = listed.into_iter().map(|entry| entry.token.name);
+    let listed =
+        tokens::list_all(&app.context, &tokens::Owner::User(Login::parse(USER).unwrap())).await.unwrap();
+    let names = listed.into_iter().map(|used| used.entry.token.name);
     names.filter(|name| name.as_str().starts_with("short-")).collect()
 }
 

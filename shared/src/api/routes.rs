@@ -17,9 +17,9 @@ use serde_json::Value;
 use super::app::App;
 use super::error::Failure;
 use super::handlers::{
-    audit, checkpoints, cli_login, dependencies, empty, environments, events, grants, health, history, home,
-    members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks, states, teams,
-    tfstate, tokens, updates, user,
+    audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
+    history, home, members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks,
+    states, teams, tfstate, tokens, updates, user,
 };
 use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};

@@ -174,7 +174,7 @@ impl Command {
 }
 
 /// The commands without an audit log of their own: a server keeps it, or there is nothing to audit.
-const WITHOUT_AUDIT_LOG: [&str; 13] = [
+const WITHOUT_AUDIT_LOG: [&str; 14] = [
     "login",
     "logout",
     "whoami",

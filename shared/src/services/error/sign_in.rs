@@ -121,7 +121,7 @@ pub enum SignInError {
         "a session allows what its user may do, and the token of this request allows less: use a token without limits"
     )]
     SessionExceedsToken,
-    /// A request of `pulumi login` has a wrong port or nonce.
+    /// A page for a command line was opened with a wrong port, or without another part of a login.
     #[error(
         "this page was not opened by `{command}`, because its {what} is missing or wrong: run `{command}` again"
     )]

@@ -330,8 +330,8 @@ fn sign_ins() -> Vec<SignInError> {
         S::NotLinked { login: login(), provider: provider() },
         S::NoInvitation,
         S::NoSuchSession,
+        S::NotACliLogin { command: "pulumi login", what: "port" },
         S::SessionExceedsToken,
-        S::NotACliLogin("port"),
         S::BadField("login"),
     ]
 }

@@ -9,6 +9,7 @@ pub mod grants;
 mod guesses;
 pub mod invitations;
 pub mod last_use;
+pub mod login_codes;
 pub mod members;
 pub(crate) mod membership;
 pub mod oidc;

@@ -159,7 +159,10 @@ async fn made(
     let mut user = User::new(login, created);
     let mut writes = vec![directory::user_write(ctx, &user.login, created)];
     for (org, role) in roles {
-        let Some(record) = store::read(ctx, &Org::key(org)).await? else { continue };
+        let Some(record) = store::read(ctx, &Org::key(org)).await? else {
+            warn_of_no_org(org);
+            continue;
+        };
         writes.push(check(Org::key(org), record.unchanged()));
         writes.push(membership::member_write(ctx, org, &user.login, *role));
         user = user.as_member(org, *role);
@@ -204,6 +207,7 @@ async fn changed(
         };
         // An organization that is gone gets no members.
         if gets.is_some() && of_org.is_none() {
+            warn_of_no_org(org);
             continue;
         }
         changes += 1;
@@ -221,6 +225,11 @@ async fn changed(
     }
     check_count(changes)?;
     Ok((next, writes, kept))
+}
+
+/// Tells the operator that a rule cannot apply.
+fn warn_of_no_org(org: &OrgName) {
+    tracing::warn!(org = org.as_str(), "a rule of a provider names an organization that does not exist");
 }
 
 /// Tells the operator and the other admins that the rules would have taken the role of the last admin.
@@ -273,34 +282,6 @@ fn check_count(changes: usize) -> Result<(), Error> {
         true => Err(IdentityError::TooManyMemberships { max: CHANGES_MAX }.into()),
         false => Ok(()),
     }
-}
-
-/// The writes of a membership on the organization's side; `None` if the organization is gone.
-async fn joined(
-    ctx: &Context,
-    org: &OrgName,
-    login: &Login,
-    role: Role,
-) -> Result<Option<[Write; 2]>, Error> {
-    match membership::org(ctx, org).await {
-        Ok(record) => {
-            let member = membership::member_write(ctx, org, login, role);
-            Ok(Some([member, check(Org::key(org), record.unchanged())]))
-        }
-        Err(Error::Access(AccessError::NoOrg(_))) => {
-            tracing::warn!(
-                org = org.as_str(),
-                "a rule of a provider names an organization that does not exist"
-            );
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-async fn is_last_admin(ctx: &Context, org: &OrgName, login: &Login) -> Result<bool, Error> {
-    let members = membership::read_members(ctx, org).await?;
-    Ok(!members.iter().any(|(other, role)| other != login && *role == Role::Admin))
 }
 
 /// The hex SHA-256 of issuer and subject. No address contains the separator.

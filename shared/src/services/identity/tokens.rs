@@ -380,6 +380,11 @@ async fn owner_unchanged(ctx: &Context, of: &Principal, login: &Login) -> Result
     })
 }
 
+/// The ID that the API has for the token with this secret.
+pub fn id_of(secret: &str) -> String {
+    TokenEntry::id_in(&Shown::Token(secret).hash()).to_owned()
+}
+
 /// Which tokens a list has. Revoked ones are in none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shows {
