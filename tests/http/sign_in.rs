@@ -12,7 +12,7 @@ use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, 
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
 use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
-use statewright_shared::ports::{Expect, Ids as _, Ledger as _, Order, WEB_TIME_MAX};
+use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };

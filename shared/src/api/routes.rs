@@ -21,6 +21,7 @@ use super::handlers::{
     history, home, members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks,
     states, teams, tfstate, tokens, updates, user,
 };
+use super::path::OrgPath;
 use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
 use super::route::Shapes;
@@ -39,6 +40,7 @@ use crate::limits::{
     EXCHANGE_BYTES_MAX, FORM_BYTES_MAX, ISSUER_BYTES_MAX, LOCK_BYTES_MAX, SECRETS_BYTES_MAX, SMALL_BYTES_MAX,
     STATE_BYTES_MAX,
 };
+use crate::services::caller::Caller;
 use crate::wire::access::{
     AccessDocument, Collaborators, ExplainedAccess, Grants, MemberEdit, NewStackPermission, NewTeam,
     OrganizationDetails, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams, TeamsOfMember,
@@ -419,7 +421,7 @@ routes! {
         answer: Text, id: ExportAuditLogEventsHandlerV2,
     }
     /// List the actions of audit records
-    GET "/api/orgs/{org}/auditlogs/event-types" => audit::event_types {
+    GET "/api/orgs/{org}/auditlogs/event-types" => event_types {
         auth: Token, needs: Admin, group: Account,
         answer: Json(of::<EventTypes>), id: ListAuditLogEventTypes,
     }
@@ -1524,6 +1526,11 @@ pub fn openapi() -> Bytes {
 /// Answers with the document, also at the path of Pulumi Cloud's own.
 async fn document() -> response::Answer {
     Ok(json_text(openapi()))
+}
+
+/// Answers with the actions of the audit trail, described by the rows that have them.
+async fn event_types(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> response::Answer {
+    audit::event_types(&app, &caller, &org, ROUTES).await
 }
 
 /// A router of all routes that a program serves.

@@ -17,7 +17,6 @@ use crate::api::path::OrgPath;
 use crate::api::query::{Parameters, position, write_position};
 use crate::api::response::{Answer, json};
 use crate::api::route::Route;
-use crate::api::routes::ROUTES;
 use crate::domain::names::OrgName;
 use crate::domain::role::Right;
 use crate::ports::Timestamp;
@@ -146,14 +145,14 @@ async fn export_pages(
     Ok((form, pages))
 }
 
-/// The actions that a filter may name: those of the route table, and those that the server and its operator add.
-pub(crate) async fn event_types(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    caller.check_org(&app, &org).await?;
-    json(&EventTypes { event_types: ACTIONS.iter().map(|event| event_type(event)).collect() })
+/// The actions that a filter may name: those of the routes, and those that the server and its operator add.
+pub(crate) async fn event_types(app: &App, caller: &Caller, org: &OrgName, routes: &[Route]) -> Answer {
+    caller.check_org(app, org).await?;
+    json(&EventTypes { event_types: ACTIONS.iter().map(|event| event_type(event, routes)).collect() })
 }
 
-fn event_type(event: &str) -> EventType {
-    let rows: Vec<&Route> = ROUTES.iter().filter(|row| row.action == Some(event)).collect();
+fn event_type(event: &str, routes: &[Route]) -> EventType {
+    let rows: Vec<&Route> = routes.iter().filter(|row| row.action == Some(event)).collect();
     let summaries: Vec<&str> = rows.iter().map(|row| row.summary).collect();
     let all_need = |right| !rows.is_empty() && rows.iter().all(|row| row.needs == Some(right));
     EventType {
