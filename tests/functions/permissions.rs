@@ -19,7 +19,9 @@ use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
-use statewright_shared::layout::{Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put};
+use statewright_shared::layout::{
+    AuditDay, AuditRoot, Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put,
+};
 use statewright_shared::ports::{BlobKey, Clock as _, Expect, Ids as _};
 use statewright_shared::services::identity::tokens::{self, Owner};
 use statewright_shared::services::identity::{invitations, passwords, providers, users};
@@ -110,7 +112,11 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     let stand_in = StandIn::of_this_process();
     let names = stand_in.fresh_store().await.1;
     let state = past(TestApp::aws_long_ago(&stand_in.url, &names).await).await;
-    let retention = Retention { state_versions: NonZeroU64::new(1), ..Retention::DEFAULT };
+    let retention = Retention {
+        state_versions: NonZeroU64::new(1),
+        audit: Duration::from_secs(24 * 3600),
+        ..Retention::DEFAULT
+    };
     let settings = Settings { retention, ..Settings::DEFAULT };
     let functions = Functions::start_as(Setting { names: Some(names), settings, ..Setting::default() }).await;
     swept(&functions, state).await;
@@ -162,7 +168,8 @@ async fn swept(functions: &Functions, state: StateId) {
     let blob = |key: BlobKey, stack| Due::Blob { key: key.to_string(), stack };
     let due = of_stacks.map(|key| blob(key, Some(stack))).into_iter();
     let of_a_state = blob(KeptState::new_blob(state, SystemIds.uuid()), None);
-    for due in due.chain([of_a_state, Due::StateVersions(state)]) {
+    let of_a_day = blob(AuditRoot::new_blob(None, AuditDay::of(START), &"0".repeat(64)), None);
+    for due in due.chain([of_a_state, of_a_day, Due::StateVersions(state)]) {
         let write = put(due.key(START), Expect::Any, SystemIds.revision(), &due);
         functions.context.ledger.commit(vec![write]).await.unwrap();
     }
@@ -374,8 +381,12 @@ async fn people(functions: &Functions) {
         rules: vec![SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None }],
         created: SystemClock.now(),
     };
-    providers::add(&functions.context, added, Some(CLIENT_SECRET)).await.unwrap();
+    // The first sign-in of a store makes the key that later seals the client secret.
+    let public = SignInProvider { name: ProviderName::parse("public").unwrap(), ..added.clone() };
+    providers::add(&functions.context, public, None).await.unwrap();
     let mut bob = Visitor::new(&functions.url);
+    assert_eq!(bob.open("/signin/public?led=yes").await.status, 303);
+    providers::add(&functions.context, added, Some(CLIENT_SECRET)).await.unwrap();
     bob.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
     // The first sign-in made the user; the next ones change the role, and take it away.
     let name = ProviderName::parse("corp").unwrap();

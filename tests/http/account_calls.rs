@@ -12,10 +12,10 @@ use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::SignInProvider;
+use statewright_shared::layout::{SignInProvider, SignedInBy};
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::tokens::{NewToken, Owner};
-use statewright_shared::services::identity::{invitations, passwords, providers, tokens};
+use statewright_shared::services::identity::{invitations, passwords, providers, sessions, tokens};
 use statewright_tests::app::{Answer, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::issuer::Issuer;
@@ -237,6 +237,25 @@ impl<'a> Pass<'a> {
         self.done("UpdateOrganizationSettings", &json!({ "setMaxAccessTokenExpiryDays": 0 })).await;
     }
 
+    /// Sessions of a member who is in no other organization, and one's own.
+    async fn sessions(&mut self) {
+        let guest = self.named("guest");
+        self.app.member(&guest, "laptop").await;
+        let member = self.names.insert("{user}", guest.clone()).unwrap();
+        for user in [guest.as_str(), guest.as_str(), USER] {
+            let login = Login::parse(user).unwrap();
+            sessions::begin(&self.app.context, &login, SignedInBy::Password, "Firefox").await.unwrap();
+        }
+        let listed = self.done("ListMemberSessions", &Value::Null).await;
+        self.keep("{browser}", &listed["sessions"][0]["id"]);
+        self.done("EndMemberSession", &Value::Null).await;
+        self.done("EndMemberSessions", &Value::Null).await;
+        let listed = self.done("ListSessions", &Value::Null).await;
+        self.keep("{browser}", &listed["sessions"][0]["id"]);
+        self.done("EndSession", &Value::Null).await;
+        self.names.insert("{user}", member);
+    }
+
     async fn trail(&mut self) {
         for version in ["V1", "V2"] {
             let (list, export) = match version {
@@ -272,6 +291,14 @@ impl<'a> Pass<'a> {
         let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
         self.page("CliLogin", "", Some(&form), &mut alice).await;
         self.page("CliWelcomePage", "", None, &mut alice).await;
+        // RFC 7636, appendix B.
+        let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+        let asked = format!("?code_challenge={challenge}&code_challenge_method=S256");
+        self.page("AuthorizePage", &asked, None, &mut alice).await;
+        let form =
+            [("code_challenge", challenge), ("days", "7"), ("port", "43210"), ("state", nonce.as_str())];
+        self.page("AuthorizeLogin", "", Some(&form), &mut alice).await;
+        self.page("ShowLoginCode", "", Some(&form), &mut alice).await;
 
         let mut other = Visitor::new(&self.app.url);
         self.page("SignInPage", "", None, &mut other).await;
@@ -316,6 +343,7 @@ async fn costs(
     pass.tokens(own, "own").await;
     pass.tokens(["CreateOrgToken", "ListOrgTokens", "RotateOrgToken", "DeleteOrgToken"], "of-org").await;
     Box::pin(pass.members_and_teams()).await;
+    Box::pin(pass.sessions()).await;
     pass.trail().await;
     Box::pin(pass.people(provider)).await;
     let asked: BTreeSet<&str> = pass.costs.keys().copied().collect();

@@ -389,7 +389,9 @@ async fn the_parameters_of_a_request_are_checked() {
     let (app, issuer, _) = with_policies(&allow("job:*")).await;
     let token = issuer.token(&job(&app));
     for (name, value, error) in [
-        ("grant_type", "refresh_token", "unsupported_grant_type"),
+        ("grant_type", "password", "unsupported_grant_type"),
+        ("grant_type", "refresh_token", "invalid_request"),
+        ("grant_type", "authorization_code", "invalid_request"),
         ("grant_type", "", "unsupported_grant_type"),
         ("audience", "acme", "invalid_target"),
         ("audience", "urn:pulumi:org:", "invalid_target"),

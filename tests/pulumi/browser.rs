@@ -73,7 +73,8 @@ async fn pulumi_logs_in_by_a_browser_and_a_provider() {
     let host = app.url.strip_prefix("http://").unwrap();
     let cli = PulumiCli::new().env("PULUMI_CONSOLE_DOMAIN", host);
     let login = cli.spawn_at_terminal(["login", &app.url]);
-    login.says("to log in with your browser").await;
+    // By its last words it reads keys one by one.
+    login.says("/user/settings/tokens").await;
     login.types("\r");
     let address = printed_address(&login).await;
     assert!(address.starts_with(&format!("{}/cli-login?", app.url)), "{address}");

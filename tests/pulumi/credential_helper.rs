@@ -99,16 +99,21 @@ async fn pulumi_needs_no_login_of_its_own() {
     assert_eq!(after.len(), 1, "{after:?}");
     assert_ne!(before, after);
 
-    // A token of the environment counts more.
-    let bob = app.member("bob", "laptop").await;
-    let whoami = cli.clone().token(bob).run(["whoami"]).await.assert_success();
-    assert_eq!(whoami.stdout.trim(), "bob");
-
     // The short-lived token ends with the logout.
     helped.ours(&["logout", &app.url]).await.assert_success();
     assert!(short_lived(&app).await.is_empty());
     let refused = cli.run(["whoami"]).await.assert_failure();
     assert_says(&refused, &["this command requires logging in"]);
+}
+
+#[tokio::test]
+async fn a_token_of_the_environment_counts_more_than_the_helper() {
+    let app = TestApp::on(BACKEND).await;
+    let helped = Helped::logged_in(&app, &app.token, &[]).await;
+    let bob = app.member("bob", "laptop").await;
+    let whoami = helped.at(&app.url).token(bob).run(["whoami"]).await.assert_success();
+    assert_eq!(whoami.stdout.trim(), "bob");
+    assert!(short_lived(&app).await.is_empty());
 }
 
 #[tokio::test]
@@ -121,7 +126,7 @@ async fn other_servers_get_nothing_of_the_helper() {
         helped.at(&other.url).token(&other.token).run(["whoami", "--verbose"]).await.assert_success();
     assert_says(&whoami, &["User: alice"]);
     assert!(!whoami.stdout.contains("credentials helper"), "{whoami}");
-    helped.cli.clone().diy("pass").run(["stack", "ls"]).await.assert_success();
+    helped.cli.clone().diy("pass").run(["stack", "ls", "--all"]).await.assert_success();
     assert!(short_lived(&app).await.is_empty());
     assert!(short_lived(&other).await.is_empty());
 }

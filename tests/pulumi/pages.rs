@@ -47,12 +47,15 @@ const README: Page = Page { path: "README.md", before: &[] };
 
 const ACCESS: Page = Page {
     path: "shared/docs/access.md",
-    before: &[(
-        "",
-        "serve --organization acme
-        statewright user create bob --org acme
-        statewright user create carol",
-    )],
+    before: &[
+        (
+            "",
+            "serve --organization acme
+            statewright user create bob --org acme
+            statewright user create carol",
+        ),
+        ("statewright protect", "log_in; pulumi stack init prod"),
+    ],
 };
 
 const AUDIT: Page =

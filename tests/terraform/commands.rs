@@ -454,7 +454,8 @@ async fn a_protected_state_says_so_until_it_is_not(client: Client) {
     let shown = cli.statewright(["state", "get"]).await.assert_success();
     assert!(
         shown.stdout.contains("by alice (first-start), since ")
-            && shown.stdout.contains(": it is production")
+            && shown.stdout.contains(": it is production"),
+        "{shown}"
     );
     let refused = cli.statewright(["state", "delete", "--yes", "--force"]).await.assert_failure();
     assert!(refused.stderr.contains("is protected, by alice since "), "{refused}");
@@ -474,7 +475,8 @@ async fn a_protected_state_says_so_until_it_is_not(client: Client) {
     let member = cli.clone().env("STATEWRIGHT_TOKEN", &member).env("STATEWRIGHT_URL", &app.url);
     let refused = member.statewright(["unprotect", "net"]).await.assert_failure();
     assert!(
-        refused.stderr.contains("needs the role admin") && refused.stderr.contains("; ask an admin: alice")
+        refused.stderr.contains("needs the role admin") && refused.stderr.contains("; ask an admin: alice"),
+        "{refused}"
     );
     let lifted = document(&cli, &["unprotect", "net", "--kind", "tfstate"]).await;
     let name = format!("{ORG}/net/default");

@@ -18,7 +18,7 @@ use super::app::App;
 use super::body::BodyLimit;
 use super::browser::{Browser, Cookie};
 use super::concurrency::{Holder, Permit};
-use super::error::{Failure, with_admins};
+use super::error::{Failure, Liftable};
 use super::extensions::{ClientCertificate, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
@@ -92,6 +92,23 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
     };
     let response = reservation.during(work).await;
     accounted(response, reservation)
+}
+
+/// The answer of a handler; a refusal that an admin of the organization can lift names some. One query then, and none
+/// for another answer.
+async fn with_admins(app: &App, mut response: Response) -> Response {
+    let Some(liftable) = response.extensions_mut().remove::<Liftable>() else { return response };
+    let Some(org) = liftable.why.lifted_in() else { return response };
+    let found = Box::pin(access::some_admins(app, org)).await;
+    match found {
+        Ok(admins) if admins.is_empty() => response,
+        Ok(admins) => liftable.naming(admins).into_response(),
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot read who may lift a refusal");
+            response
+        }
+    }
 }
 
 /// Adds to a refusal what clients of states need: how to send credentials, and when to try again. They show

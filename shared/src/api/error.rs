@@ -5,7 +5,6 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::app::App;
 use crate::domain::names::Login;
 use crate::journal::BatchError;
 use crate::services::Error;
@@ -13,7 +12,6 @@ use crate::services::error::{
     AccessError, EnvironmentError, ExchangeError, Fenced, IdentityError, InvalidInput, NotAllowed, OidcError,
     SignInError, StackError, StateError, UpdateError,
 };
-use crate::services::store::access;
 use crate::wire::Reason;
 use crate::wire::environments::DefinitionError;
 use crate::wire::oidc::TokenError;
@@ -117,8 +115,8 @@ impl IntoResponse for Failure {
 
 /// Marks a refusal that an admin of the organization can lift, as long as it names none.
 #[derive(Debug, Clone)]
-struct Liftable {
-    why: Box<NotAllowed>,
+pub(super) struct Liftable {
+    pub(super) why: Box<NotAllowed>,
     /// Whether it refuses a lock, which has another form.
     is_of_lock: bool,
 }
@@ -134,29 +132,13 @@ impl Liftable {
         Some(Self { why: why.clone(), is_of_lock })
     }
 
-    fn naming(self, admins: Vec<Login>) -> Failure {
+    /// The refusal, with the admins who can lift it.
+    pub(super) fn naming(self, admins: Vec<Login>) -> Failure {
         let mut why = self.why;
         why.admins = admins;
         match self.is_of_lock {
             true => StateError::LockNotAllowed(why).into(),
             false => AccessError::NotAllowed(why).into(),
-        }
-    }
-}
-
-/// The answer of a handler; a refusal that an admin of the organization can lift names some. One query then, and none
-/// for another answer.
-pub(super) async fn with_admins(app: &App, mut response: Response) -> Response {
-    let Some(liftable) = response.extensions_mut().remove::<Liftable>() else { return response };
-    let Some(org) = liftable.why.lifted_in() else { return response };
-    let found = Box::pin(access::some_admins(app, org)).await;
-    match found {
-        Ok(admins) if admins.is_empty() => response,
-        Ok(admins) => liftable.naming(admins).into_response(),
-        Err(error) => {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "cannot read who may lift a refusal");
-            response
         }
     }
 }

@@ -53,11 +53,13 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     };
     let given = match asked.grant_type.as_deref() {
         Some("authorization_code") => {
-            let (code, verifier) = (asked.code.as_deref(), asked.code_verifier.as_deref());
-            Some(login_codes::redeem(app, code.unwrap_or_default(), verifier.unwrap_or_default()).await?)
+            let code = required("code", asked.code.as_deref())?;
+            let verifier = required("code_verifier", asked.code_verifier.as_deref())?;
+            Some(login_codes::redeem(app, code, verifier).await?)
         }
         Some("refresh_token") => {
-            Some(login_codes::shorten(app, asked.refresh_token.as_deref().unwrap_or_default()).await?)
+            let token = required("refresh_token", asked.refresh_token.as_deref())?;
+            Some(login_codes::shorten(app, token).await?)
         }
         _ => None,
     };
@@ -93,6 +95,11 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
         expires_in: exchanged.seconds,
         scope: exchanged.scope,
     })
+}
+
+fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, Error> {
+    let value = value.filter(|value| !value.is_empty());
+    Ok(value.ok_or_else(|| ExchangeError::Parameter(format!("{name} is missing")))?)
 }
 
 /// Records the organization, the claims that identify the job, and why it is refused.
