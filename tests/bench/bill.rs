@@ -11,7 +11,7 @@ use statewright_shared::adapters::{ManualClock, SystemClock, SystemIds};
 use statewright_shared::context::Context;
 use statewright_shared::ports::Clock;
 use statewright_shared::services::maintenance::sweep::sweep;
-use statewright_tests::app::{Asked, TestApp};
+use statewright_tests::app::{SeenRequest, TestApp};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::meter::{Stored, Usage};
@@ -343,10 +343,10 @@ impl Lane {
     /// The cost of a command with the functions that serve it, and what it leaves in the store.
     async fn priced(&self, command: &[&str]) -> io::Result<Priced> {
         let (before, stored) = (self.gateway.usage(), self.gateway.stored());
-        self.app.take_asked();
+        self.app.take_seen();
         self.cli.run(command).await.assert_success();
         let usage = self.gateway.usage() - before;
-        let served = serving::of_requests(&self.app.take_asked(), &usage);
+        let served = serving::of_requests(&self.app.take_seen(), &usage);
         let dollars = self.prices.of(&usage.billed())? + self.prices.of(&served)?;
         let of_gateway = served.iter().copied().filter(|(name, _)| *name == "http_api_request");
         let gateway = self.prices.of(&of_gateway.collect::<Vec<_>>())?;
@@ -372,7 +372,7 @@ impl Lane {
         let before = self.usage();
         self.app.take_requests();
         cli.run(command).await.assert_success();
-        let requests = self.app.take_asked();
+        let requests = self.app.take_seen();
         self.tell(size, what, &before, Some(&requests))
     }
 
@@ -382,7 +382,13 @@ impl Lane {
     }
 
     #[expect(clippy::print_stdout, reason = "a command's output")]
-    fn tell(&self, size: usize, what: &str, before: &Before, requests: Option<&[Asked]>) -> io::Result<()> {
+    fn tell(
+        &self,
+        size: usize,
+        what: &str,
+        before: &Before,
+        requests: Option<&[SeenRequest]>,
+    ) -> io::Result<()> {
         let Before { all, audit, operations } = self.usage();
         let (spent, audit) = (all - before.all, audit - before.audit);
         let served = requests.map(|requests| serving::of_requests(requests, &spent));
@@ -451,7 +457,7 @@ fn days(days: f64) -> Duration {
 }
 
 /// Everything billed.
-fn usage_and(usage: &Usage, requests: Option<&[Asked]>) -> Things {
+fn usage_and(usage: &Usage, requests: Option<&[SeenRequest]>) -> Things {
     let served = requests.map(|requests| serving::of_requests(requests, usage)).unwrap_or_default();
     usage.billed().into_iter().chain(served).collect()
 }
@@ -471,7 +477,8 @@ mod tests {
         let usage = Usage { write_units: 1_000_000, s3_puts: 200_000, ..Usage::default() };
         let dollars = prices.of(&usage.billed()).unwrap();
         assert!((dollars - 1.625).abs() < 1e-9, "{dollars}");
-        let functions = serving::of_requests(&[Asked { line: "GET /api/user".to_owned(), bytes: 0 }], &usage);
+        let functions =
+            serving::of_requests(&[SeenRequest { line: "GET /api/user".to_owned(), bytes: 0 }], &usage);
         assert!(prices.of(&functions).unwrap() > 0.0, "serving has a price too");
         assert!(prices.of(&[("a thing that nobody sells", 1.0)]).is_err());
     }

@@ -110,13 +110,14 @@ async fn start(program: &Path) -> io::Result<(f64, f64)> {
         .stdout(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    let asked = tokio::time::timeout(START, async {
+    let connection = tokio::time::timeout(START, async {
         let (mut stream, _) = listener.accept().await?;
         let bytes = stream.read(&mut [0; 1024]).await?;
         // It ends when its request gets no answer.
         Ok::<_, io::Error>((stream, bytes))
     });
-    let (_stream, bytes) = asked.await.map_err(|_| io::Error::other("it does not ask for an event"))??;
+    let (_stream, bytes) =
+        connection.await.map_err(|_| io::Error::other("it does not ask for an event"))??;
     let milliseconds = watch.elapsed().as_secs_f64() * 1000.0;
     let resident = child.id().map_or(0.0, resident_mib);
     child.kill().await?;

@@ -149,8 +149,8 @@ async fn start(command: &mut Command, logs: &Path, marks: &[&str]) -> io::Result
     let words = match found.await {
         Ok(Ok(words)) if words.len() == marks.len() => words,
         _ => {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            return Err(io::Error::other(format!("{program} did not print {marks:?}\n{said}")));
+            let log_text = fs::read_to_string(&log).unwrap_or_default();
+            return Err(io::Error::other(format!("{program} did not print {marks:?}\n{log_text}")));
         }
     };
     // Keep reading, so that a server never waits for us.

@@ -47,8 +47,8 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
                 .output()?;
             let printed = String::from_utf8_lossy(&output.stdout);
             if !output.status.success() || printed.contains("UNEXPECTED") {
-                let said = String::from_utf8_lossy(&output.stderr);
-                return Err(io::Error::other(format!("the server answered otherwise\n{printed}{said}")));
+                let errors = String::from_utf8_lossy(&output.stderr);
+                return Err(io::Error::other(format!("the server answered otherwise\n{printed}{errors}")));
             }
             let shown = |line: &&str| line.starts_with("clients") || line.contains("journalentries");
             printed.lines().filter(shown).for_each(|line| println!("{line}"));

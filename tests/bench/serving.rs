@@ -2,7 +2,7 @@
 //! is described here and in `README.md`.
 
 use statewright_shared::api::routes::{Group, ROUTES, Route};
-use statewright_tests::app::Asked;
+use statewright_tests::app::SeenRequest;
 use statewright_tests::functions::{LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST};
 use statewright_tests::meter::Usage;
 
@@ -54,30 +54,30 @@ pub(crate) type Things = Vec<(&'static str, f64)>;
 /// The additional cost if functions answer these requests (`GET /api/user`), each group's first one cold. It is
 /// an upper limit: the calls of the store come one after another, and the largest function waits for as many of
 /// them as it can have made.
-pub(crate) fn of_requests(requests: &[Asked], usage: &Usage) -> Things {
-    let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
-    let records = requests.iter().filter_map(|asked| route(&asked.line)?.action).count() as f64;
-    let steps: u64 = requests.iter().map(|asked| asked.bytes.div_ceil(GATEWAY_STEP_BYTES).max(1)).sum();
-    let work: f64 = asked.iter().map(|group| WORK_MS * memory_mb(*group)).sum();
-    let cold = Group::ALL.into_iter().filter(|group| asked.contains(group));
+pub(crate) fn of_requests(requests: &[SeenRequest], usage: &Usage) -> Things {
+    let groups: Vec<Group> = requests.iter().map(|request| group(&request.line)).collect();
+    let records = requests.iter().filter_map(|request| route(&request.line)?.action).count() as f64;
+    let steps: u64 = requests.iter().map(|request| request.bytes.div_ceil(GATEWAY_STEP_BYTES).max(1)).sum();
+    let work: f64 = groups.iter().map(|group| WORK_MS * memory_mb(*group)).sum();
+    let cold = Group::ALL.into_iter().filter(|group| groups.contains(group));
     let cold: f64 = cold.map(|group| COLD_MS * memory_mb(group)).sum();
-    let of_head = asked.iter().filter(|group| **group == Group::Head).count() as u64;
+    let of_head = groups.iter().filter(|group| **group == Group::Head).count() as u64;
     let head = Usage {
         dynamodb_requests: usage.dynamodb_requests.min(of_head * HEAD_DYNAMODB_CALLS),
         s3_puts: usage.s3_puts.min(of_head * HEAD_S3_PUTS),
         ..*usage
     };
     let waits = waits_ms(&head) * HEAD_MEMORY_MB + waits_ms(&(*usage - head)) * OTHER_MEMORY_MB;
-    let count = asked.len() as f64;
+    let count = groups.len() as f64;
     let mut things = things(count, steps as f64, work + cold + waits);
     things.push(("log_byte_infrequent", count * LINE_BYTES + records * RECORD_BYTES));
     things
 }
 
 /// The number of these requests by function.
-pub(crate) fn by_group(requests: &[Asked]) -> impl Iterator<Item = (&'static str, usize)> {
-    let asked: Vec<Group> = requests.iter().map(|asked| group(&asked.line)).collect();
-    Group::ALL.into_iter().map(move |group| (group.name(), asked.iter().filter(|it| **it == group).count()))
+pub(crate) fn by_group(requests: &[SeenRequest]) -> impl Iterator<Item = (&'static str, usize)> {
+    let groups: Vec<Group> = requests.iter().map(|request| group(&request.line)).collect();
+    Group::ALL.into_iter().map(move |group| (group.name(), groups.iter().filter(|it| **it == group).count()))
 }
 
 /// A month of events for the sweep, each of which makes these calls of the store, half of them cold.
@@ -125,9 +125,9 @@ pub(crate) fn route(line: &str) -> Option<&'static Route> {
     let literals = |pattern: &str| {
         let (mut parts, mut literals) = (path.split('/'), 0);
         for part in pattern.split('/') {
-            let asked = parts.next()?;
-            literals += usize::from(part == asked);
-            if part != asked && !part.starts_with('{') {
+            let segment = parts.next()?;
+            literals += usize::from(part == segment);
+            if part != segment && !part.starts_with('{') {
                 return None;
             }
         }
@@ -187,7 +187,7 @@ mod tests {
             ("GET /api/user", 512.0, 1.0),
             ("POST /api/stacks/o/p", 2048.0, 1.0),
         ] {
-            let things = of_requests(&[Asked { line: line.to_owned(), bytes: 2_000 }], &usage);
+            let things = of_requests(&[SeenRequest { line: line.to_owned(), bytes: 2_000 }], &usage);
             let mb_ms = (WORK_MS + COLD_MS) * mb + (2.0 * DYNAMODB_MS + S3_MS) * mb + KMS_MS * 2048.0;
             let expected = [
                 ("lambda_request", 1.0),
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn a_long_request_is_several_to_the_gateway() {
         for (bytes, steps) in [(0, 1.0), (512 << 10, 1.0), ((512 << 10) + 1, 2.0), (4 << 20, 8.0)] {
-            let asked = Asked { line: "GET /api/user".to_owned(), bytes };
-            let things = of_requests(&[asked], &Usage::default());
+            let request = SeenRequest { line: "GET /api/user".to_owned(), bytes };
+            let things = of_requests(&[request], &Usage::default());
             assert!(things.contains(&("http_api_request", steps)), "{bytes}: {things:?}");
             assert!(things.contains(&("lambda_request", 1.0)), "{bytes}: {things:?}");
         }

@@ -53,8 +53,9 @@ async fn with_issuer(between: Between) -> (TestApp, Served) {
 async fn events(app: &TestApp) -> Vec<String> {
     let page = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2")).send().await.expect(200);
     let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let said = |event: &Value| format!("{} {}", word(&event["user"]["githubLogin"]), word(&event["event"]));
-    let mut events: Vec<String> = page["auditLogEvents"].as_array().unwrap().iter().map(said).collect();
+    let summary =
+        |event: &Value| format!("{} {}", word(&event["user"]["githubLogin"]), word(&event["event"]));
+    let mut events: Vec<String> = page["auditLogEvents"].as_array().unwrap().iter().map(summary).collect();
     events.reverse();
     events
 }

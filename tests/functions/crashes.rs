@@ -63,12 +63,12 @@ async fn a_function_makes_no_calls_after_its_answer() {
     let cli = bench(&functions, "frozen", &[("count", "3")]).await;
     cli.run(UP).await.assert_success();
     // Work left over in a stopped process would be done when it continues, before the calls of the next event.
-    let asked = || ["read", "admin"].map(|name| functions.aws(name).seen().len());
-    let before = asked();
+    let calls = || ["read", "admin"].map(|name| functions.aws(name).seen().len());
+    let before = calls();
     let http = reqwest::Client::new();
     for path in ["/api/capabilities", "/healthz"] {
         let answer = http.get(format!("{}{path}", functions.url)).send().await.unwrap();
         assert_eq!(answer.status(), 200);
     }
-    assert_eq!(asked(), before, "these two routes call no service");
+    assert_eq!(calls(), before, "these two routes call no service");
 }

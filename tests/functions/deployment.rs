@@ -139,18 +139,18 @@ async fn apply(
     }
     cloudformation(action, &form).await?;
     let of_stack = [("StackName".to_owned(), name.to_owned())];
-    let told = loop {
-        let told = cloudformation("DescribeStacks", &of_stack).await?;
-        let status = parts(&told, "StackStatus").remove(0);
+    let described = loop {
+        let described = cloudformation("DescribeStacks", &of_stack).await?;
+        let status = parts(&described, "StackStatus").remove(0);
         if status == "CREATE_COMPLETE" || status == "UPDATE_COMPLETE" {
-            break told;
+            break described;
         }
         if !status.ends_with("IN_PROGRESS") {
             return Err(cloudformation("DescribeStackEvents", &of_stack).await?);
         }
         tokio::task::yield_now().await;
     };
-    let outputs = parts(&told, "OutputKey").into_iter().zip(parts(&told, "OutputValue")).collect();
+    let outputs = parts(&described, "OutputKey").into_iter().zip(parts(&described, "OutputValue")).collect();
     let resources = cloudformation("DescribeStackResources", &of_stack).await?;
     let physical = parts(&resources, "PhysicalResourceId");
     let resources = parts(&resources, "LogicalResourceId").into_iter().zip(physical).collect();
@@ -170,8 +170,8 @@ async fn cloudformation(action: &str, form: &[(String, String)]) -> Result<Strin
 /// The alarms of the account, by name.
 pub(crate) async fn alarms() -> BTreeMap<String, Value> {
     let call = "GraniteServiceVersion20100801.DescribeAlarms";
-    let told = StandIn::of_this_process().call(call, &json!({})).await;
-    let alarms = told["MetricAlarms"].as_array().unwrap().iter();
+    let described = StandIn::of_this_process().call(call, &json!({})).await;
+    let alarms = described["MetricAlarms"].as_array().unwrap().iter();
     alarms.map(|alarm| (alarm["AlarmName"].as_str().unwrap().to_owned(), alarm.clone())).collect()
 }
 

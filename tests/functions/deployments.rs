@@ -45,9 +45,9 @@ async fn stack(functions: &Functions, project: &str, versions: u32) {
     let body = json!({ "stackName": "dev" });
     assert_eq!(ask(functions, Method::POST, &path, &body).await.0, 200);
     for number in 1..=versions {
-        let (status, told) =
+        let (status, answer) =
             ask(functions, Method::POST, &format!("{path}/dev/import"), &state(number)).await;
-        assert_eq!(status, 200, "{told}");
+        assert_eq!(status, 200, "{answer}");
     }
 }
 
@@ -219,9 +219,9 @@ async fn dev_and_prod_in_one_account_do_not_meet() {
     let alarms = alarms().await;
     for (deployment, name) in [(&dev, "team-dev"), (&prod, "team-prod")] {
         for alarm in ["SweepMissing", "PublishFailures", "OldestUnpublished"] {
-            let told = &alarms[&deployment.resources[alarm]];
-            assert_eq!(told["Dimensions"], json!([{ "Name": "Deployment", "Value": name }]), "{told}");
-            assert_eq!(told["Namespace"], "Statewright");
+            let answer = &alarms[&deployment.resources[alarm]];
+            assert_eq!(answer["Dimensions"], json!([{ "Name": "Deployment", "Value": name }]), "{answer}");
+            assert_eq!(answer["Namespace"], "Statewright");
         }
     }
     let mut running = Vec::new();
@@ -438,8 +438,8 @@ fn sam_build_accepts_the_built_functions() {
         .env("HOME", folder.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[built.stdout, built.stderr].concat()).into_owned();
-    assert!(built.status.success(), "{said}");
+    let printed = String::from_utf8_lossy(&[built.stdout, built.stderr].concat()).into_owned();
+    assert!(built.status.success(), "{printed}");
     // The result must lead to the same packages.
     let template = tools::template("cfn", &at(".aws-sam/build/template.yaml"));
     for name in tools::function_names() {
@@ -462,14 +462,14 @@ fn functions_are_built_without_credentials_for_people() {
     }
     let tree = |package: &str, features: &[&str]| {
         let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
-        let told = Command::new(cargo)
+        let answer = Command::new(cargo)
             .args(["tree", "--offline", "--edges", "normal", "--prefix", "none", "--package", package])
             .args(features)
             .current_dir(file(".."))
             .output()
             .unwrap();
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        String::from_utf8(told.stdout).unwrap()
+        assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        String::from_utf8(answer.stdout).unwrap()
     };
     let logins = ["aws-sdk-sso ", "aws-sdk-ssooidc ", "aws-sdk-signin "];
     for name in tools::function_names() {

@@ -100,7 +100,7 @@ async fn a_stack_lives_when_processes_are_frozen_between_requests() {
 async fn the_operator_creates_the_first_token() {
     let functions = Behind::start(Setting::default()).await;
     let environment = StandIn::of_this_process().environment(&functions.names);
-    let told = async |arguments: &[&str]| {
+    let stdout_of = async |arguments: &[&str]| {
         let mut command = tokio::process::Command::new(tools::statewright());
         command.args(arguments).arg("--json").env_clear().stdin(Stdio::null()).envs(environment.clone());
         let output = command.output().await.unwrap();
@@ -109,9 +109,9 @@ async fn the_operator_creates_the_first_token() {
     };
     let client = |token: &str| PulumiCli::new().backend(functions.url()).token(token);
     client("swt_none").run(["whoami"]).await.assert_failure();
-    told(&["org", "create", "acme"]).await;
-    told(&["user", "create", "alice", "--org", "acme"]).await;
-    let token = told(&["token", "create", "laptop", "--user", "alice"]).await;
+    stdout_of(&["org", "create", "acme"]).await;
+    stdout_of(&["user", "create", "alice", "--org", "acme"]).await;
+    let token = stdout_of(&["token", "create", "laptop", "--user", "alice"]).await;
     let token = token["token"].as_str().unwrap_or_else(|| panic!("{token}"));
     let who = client(token).run(["whoami"]).await.assert_success();
     assert_eq!(who.stdout.trim(), "alice");

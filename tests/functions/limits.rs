@@ -30,9 +30,9 @@ async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
     assert!(location.starts_with("http://127.0.0.1:"), "another host than the API's: {location}");
     assert!(location.contains("X-Amz-Expires=60"), "{location}");
     let signature = location.split("X-Amz-Signature=").nth(1).unwrap().split('&').next().unwrap();
-    let said =
+    let message =
         functions.lines().into_iter().find(|(_, line)| line.contains(signature) || line.contains("X-Amz-"));
-    assert_eq!(said, None, "the URL gives access to the state, and must not be in a log");
+    assert_eq!(message, None, "the URL gives access to the state, and must not be in a log");
 
     let second = cli.run(UP).await.assert_success();
     assert!(second.stderr.contains("lets through") || second.stdout.contains("lets through"), "{second}");

@@ -233,12 +233,12 @@ async fn everything_else(functions: &Functions) {
 /// The requests about states, of clients and of people.
 async fn states(functions: &Functions) {
     let http = reqwest::Client::new();
-    let ask = async |method: Method, path: &str, body: &Value, status: u16| {
+    let ask = async |method: Method, path: &str, body: &Value, expected: u16| {
         let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
         let answer =
             request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (said, body) = (answer.status().as_u16(), answer.text().await.unwrap());
-        assert_eq!(said, status, "{method} {path}: {body}");
+        let (status, body) = (answer.status().as_u16(), answer.text().await.unwrap());
+        assert_eq!(status, expected, "{method} {path}: {body}");
         serde_json::from_str::<Value>(&body).unwrap_or_default()
     };
     let get = async |path: &str| ask(Method::GET, path, &Value::Null, 200).await;
@@ -320,8 +320,8 @@ async fn environments(functions: &Functions) {
         let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
         let answer =
             request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (said, body) = (answer.status(), answer.text().await.unwrap());
-        assert!(said.is_success(), "{method} {path}: {said} {body}");
+        let (status, body) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{method} {path}: {status} {body}");
         serde_json::from_str::<Value>(&body).unwrap_or_default()
     };
     let all = format!("/api/esc/environments/{ORG}");
@@ -455,13 +455,13 @@ async fn our_login(functions: &Functions, alice: &mut Visitor) {
 
 /// A request to each function that authenticates, with a token that none has seen before: its use is recorded.
 async fn first_uses(functions: &Functions) {
-    let mut asked: Vec<Group> = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
-        if asked.contains(&route.group) {
+        if groups.contains(&route.group) {
             continue;
         }
-        let name = TokenName::parse(&format!("first-{}", asked.len())).unwrap();
-        asked.push(route.group);
+        let name = TokenName::parse(&format!("first-{}", groups.len())).unwrap();
+        groups.push(route.group);
         let alice = Login::parse(USER).unwrap();
         let token = tokens::create_token(&functions.context, &alice, &name, None).await.unwrap();
         let parts = route.path.split('/').map(|part| match part {
@@ -476,7 +476,7 @@ async fn first_uses(functions: &Functions) {
         let status = answer.status();
         assert!(status != 401 && !status.is_server_error(), "{route:?}: {status}");
     }
-    assert!(asked.len() > 4, "{asked:?}");
+    assert!(groups.len() > 4, "{groups:?}");
     let all = tokens::list_all(&functions.context, &Owner::User(Login::parse(USER).unwrap())).await.unwrap();
     let of_now = all.iter().filter(|token| token.entry.token.name.as_str().starts_with("first-"));
     for token in of_now {
@@ -492,8 +492,8 @@ async fn account(functions: &Functions, issuer: &Issuer) {
         let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
         let answer =
             request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (said, body) = (answer.status(), answer.text().await.unwrap());
-        assert!(said.is_success(), "{method} {path}: {said} {body}");
+        let (status, body) = (answer.status(), answer.text().await.unwrap());
+        assert!(status.is_success(), "{method} {path}: {status} {body}");
         serde_json::from_str::<Value>(&body).unwrap_or_default()
     };
     let get = async |path: &str| ask(Method::GET, path, &Value::Null).await;
@@ -516,10 +516,10 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     });
     let personal = json!({ "policies": [personal] });
     ask(Method::PATCH, &format!("{policy}/{}", id.as_str().unwrap()), &personal).await;
-    let mut asked = exchange(&issuer.token(&claims(issuer)));
-    asked["requested_token_type"] = "urn:pulumi:token-type:access_token:personal".into();
-    asked["scope"] = format!("user:{USER}").into();
-    post("/api/oauth/token", &asked).await;
+    let mut request = exchange(&issuer.token(&claims(issuer)));
+    request["requested_token_type"] = "urn:pulumi:token-type:access_token:personal".into();
+    request["scope"] = format!("user:{USER}").into();
+    post("/api/oauth/token", &request).await;
     get("/api/user/oidc/consents").await;
     delete(&format!("/api/user/oidc/consents/{}", id.as_str().unwrap())).await;
     delete(&one).await;

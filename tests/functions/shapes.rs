@@ -78,9 +78,9 @@ enum Kind {
 
 impl Official {
     fn load() -> Self {
-        let told = Command::new(tools::cloud_shapes()).output().unwrap();
-        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        serde_json::from_slice(&told.stdout).unwrap()
+        let output = Command::new(tools::cloud_shapes()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// The package's entries for a route, of each kind of update; empty for a route that is ours alone.
@@ -642,9 +642,9 @@ impl Watched {
 /// The route of a path: that with the most literal parts, as a router chooses.
 fn route(method: &Method, path: &str) -> Option<&'static Route> {
     let fits = |route: &&Route| {
-        let (asked, known) = (path.split('/'), route.path.split('/'));
-        asked.clone().count() == known.clone().count()
-            && asked.zip(known).all(|(asked, known)| asked == known || known.starts_with('{'))
+        let (sent, known) = (path.split('/'), route.path.split('/'));
+        sent.clone().count() == known.clone().count()
+            && sent.zip(known).all(|(sent, known)| sent == known || known.starts_with('{'))
     };
     ROUTES
         .iter()
@@ -722,13 +722,13 @@ async fn answers_have_the_shapes_of_the_official_client() {
     let official = Official::load();
     let server = Watched::start().await;
     server.live().await;
-    let (mut found, mut asked) = (BTreeSet::new(), BTreeSet::new());
+    let (mut found, mut sent) = (BTreeSet::new(), BTreeSet::new());
     for answer in server.answers.lock().unwrap().iter() {
         let Some(route) = route(&answer.method, &answer.path).filter(|route| !is_ours_alone(route)) else {
             continue;
         };
         let Some(shape) = official.answer(route) else { continue };
-        asked.insert(route.id());
+        sent.insert(route.id());
         let place = format!("{} {}: ", route.method, route.path);
         official.compare(shape, &json_of(&answer.body), &place, &mut |words| {
             found.insert(words);
@@ -738,7 +738,7 @@ async fn answers_have_the_shapes_of_the_official_client() {
     let answers = |route: &&Route| route.operation != REFUSES;
     let expected: BTreeSet<String> =
         ROUTES.iter().filter(answers).filter(has_answer).map(Route::id).collect();
-    assert_eq!(asked, expected, "each answer is checked");
+    assert_eq!(sent, expected, "each answer is checked");
     let is_it = |known: &str, words: &str| match known.split_once('*') {
         Some((start, end)) => words.starts_with(start) && words.ends_with(end),
         None => words == known,

@@ -153,8 +153,8 @@ fn lint(program: &str, arguments: &[&str], template: &str) {
         .env("HOME", home.path())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&[linted.stdout, linted.stderr].concat()).into_owned();
-    assert!(linted.status.success(), "{program} {template}:\n{said}");
+    let printed = String::from_utf8_lossy(&[linted.stdout, linted.stderr].concat()).into_owned();
+    assert!(linted.status.success(), "{program} {template}:\n{printed}");
 }
 
 #[test]
@@ -228,9 +228,9 @@ async fn the_pulumi_program_is_typed_as_the_aws_provider_has_it() {
         };
         let is_chosen = stack == "choices";
         assert_eq!(inputs("sweep")["memorySize"], if is_chosen { 4096 } else { 3008 });
-        let told = &inputs("watch")["parameters"];
-        assert_eq!(told["AlarmTopicArns"], if is_chosen { "arn:aws:alarmTopicArns[0]" } else { "" });
-        assert_eq!(told["Alarms"], if is_chosen { "DISABLED" } else { "ENABLED" });
+        let parameters = &inputs("watch")["parameters"];
+        assert_eq!(parameters["AlarmTopicArns"], if is_chosen { "arn:aws:alarmTopicArns[0]" } else { "" });
+        assert_eq!(parameters["Alarms"], if is_chosen { "DISABLED" } else { "ENABLED" });
         assert_eq!(inputs("api")["disableExecuteApiEndpoint"], is_chosen);
         assert_eq!(
             inputs("logLog")["logGroupClass"],
@@ -277,8 +277,8 @@ async fn the_init_script_makes_the_store_and_may_run_again() {
             .env("AWS_DEFAULT_REGION", "us-east-1")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
-        assert!(ran.status.success(), "{said}");
+        let printed = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+        assert!(ran.status.success(), "{printed}");
     }
     let done = set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
     let made: Vec<&str> =
@@ -467,9 +467,9 @@ fn the_pulumi_program_is_as_the_sam_template() {
     let there = alarms(&sam);
     assert_eq!(there.len(), 5);
     assert_eq!(alarms(&tools::template("cfn", &file("pulumi/alarms.yaml"))), there);
-    let told = resource("watch")["parameters"].clone();
-    assert_eq!(told["Alarms"], "${alarms}");
-    assert_eq!(told["Deployment"], "${pulumi.project}-${pulumi.stack}");
+    let given = resource("watch")["parameters"].clone();
+    assert_eq!(given["Alarms"], "${alarms}");
+    assert_eq!(given["Deployment"], "${pulumi.project}-${pulumi.stack}");
     let mut resources = sam["Resources"].as_object().unwrap().values();
     let api = &resources.find(|it| it["Type"] == "AWS::ApiGatewayV2::Stage").unwrap()["Properties"];
     let stage = resource("stage");

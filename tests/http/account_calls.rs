@@ -286,8 +286,8 @@ impl<'a> Pass<'a> {
         self.page("RevokeOwnToken", "", Some(&[("name", name.as_str())]), &mut alice).await;
         self.page("LinkAccount", "", None, &mut alice).await;
         let nonce = "0a".repeat(32);
-        let asked = format!("?cliSessionPort=43210&cliSessionNonce={nonce}");
-        self.page("CliLoginPage", &asked, None, &mut alice).await;
+        let parameters = format!("?cliSessionPort=43210&cliSessionNonce={nonce}");
+        self.page("CliLoginPage", &parameters, None, &mut alice).await;
         let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
         self.page("CliLogin", "", Some(&form), &mut alice).await;
         self.page("CliWelcomePage", "", None, &mut alice).await;
@@ -346,9 +346,9 @@ async fn costs(
     Box::pin(pass.sessions()).await;
     pass.trail().await;
     Box::pin(pass.people(provider)).await;
-    let asked: BTreeSet<&str> = pass.costs.keys().copied().collect();
+    let counted: BTreeSet<&str> = pass.costs.keys().copied().collect();
     let rows = ROUTES.iter().filter(|row| row.group == Group::Account).map(|row| row.operation);
-    assert_eq!(asked, rows.collect::<BTreeSet<&str>>(), "each row is asked for");
+    assert_eq!(counted, rows.collect::<BTreeSet<&str>>(), "each row is asked for");
     pass.costs
 }
 

@@ -368,8 +368,8 @@ async fn refusals_for_a_role_are_audited_on_every_row() {
     app.get(&path).token(&token).send().await.refused(403);
     let records = app.take_audit();
     let [record] = &records[..] else { panic!("not one record: {records:?}") };
-    let said = [&record["action"], &record["result"], &record["user"]];
-    assert_eq!(said, [REFUSED, "refused", "bob"]);
+    let fields = [&record["action"], &record["result"], &record["user"]];
+    assert_eq!(fields, [REFUSED, "refused", "bob"]);
 }
 
 /// A request of an outsider on a row: valid enough for the row to find the organization.
@@ -475,7 +475,7 @@ async fn missing_things_of_members_are_not_audited() {
 }
 
 /// The record without the user and the place.
-fn said(record: &Value) -> String {
+fn summary(record: &Value) -> String {
     let word = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
     format!("{} {} {}", word("action"), word("result"), word("detail"))
 }
@@ -504,7 +504,7 @@ async fn the_records_of_a_stack_cover_its_life() {
     app.request(Method::DELETE, &format!("{prod}?force=true")).send().await.expect(204);
 
     let records = app.take_audit();
-    let lines: Vec<String> = records.iter().map(said).collect();
+    let lines: Vec<String> = records.iter().map(summary).collect();
     assert_eq!(
         lines,
         [
@@ -559,13 +559,13 @@ async fn the_record_of_an_end_names_its_user() {
     let run = begin().await;
     run.complete("succeeded").await.expect(204);
     let ended = app.take_audit().pop().unwrap();
-    assert_eq!(said(&ended), "update.end done succeeded");
+    assert_eq!(summary(&ended), "update.end done succeeded");
     assert_eq!(who(&ended), (json!("bob"), json!("laptop")));
 
     let run = begin().await;
     run.cancel().await.expect(204);
     let ended = app.take_audit().pop().unwrap();
-    assert_eq!(said(&ended), "update.cancel done begun by bob (laptop)");
+    assert_eq!(summary(&ended), "update.cancel done begun by bob (laptop)");
     assert_eq!(who(&ended), (json!(USER), json!("first-start")));
 
     // A sweep or a request for something else may find the expired lease first.
@@ -581,7 +581,10 @@ async fn the_record_of_an_end_names_its_user() {
         let records = app.take_audit();
         let ends: Vec<_> = records.iter().filter(|record| record["action"] == "update.end").collect();
         let [ended] = ends[..] else { panic!("not one record: {records:?}") };
-        assert_eq!(said(ended), "update.end done failed, because its lease ran out; begun by bob (laptop)");
+        assert_eq!(
+            summary(ended),
+            "update.end done failed, because its lease ran out; begun by bob (laptop)"
+        );
         assert_eq!((who(ended), &ended["update"]), ((Value::Null, Value::Null), &json!(run.id)));
     }
 }

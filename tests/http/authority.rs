@@ -177,7 +177,7 @@ async fn take_away(app: &TestApp, taken: Taken) {
 
 #[tokio::test]
 async fn revoked_permissions_end_with_the_lease() {
-    for (taken, said) in TAKEN {
+    for (taken, message) in TAKEN {
         for dry_run in [false, true] {
             let app = TestApp::memory().await;
             let stack = Stack::new(&app).await;
@@ -186,7 +186,7 @@ async fn revoked_permissions_end_with_the_lease() {
             run.renew(300).await.expect(200);
             take_away(&app, taken).await;
             let words = run.renew(300).await.refused(403);
-            assert!(words.contains(said), "{taken:?}: {words}");
+            assert!(words.contains(message), "{taken:?}: {words}");
             // Until the lease ends, the client can save, so that no created resource is lost.
             if !dry_run {
                 run.append(&[stack.made(1, "a")]).await.expect(204);
@@ -339,9 +339,9 @@ async fn a_refusal_names_the_token_with_the_lower_role() {
     let unlock = give(&app, &plan, "run").await;
     for (answer, what) in [(cancel, "cancelling your update"), (unlock, "releasing your lock")] {
         let words = answer.refused(403);
-        let said = ", and the token \"plan\" of ann allows at most plan";
+        let message = ", and the token \"plan\" of ann allows at most plan";
         let start = format!("{what} needs the role apply in {ORG}/");
-        assert!(words.contains(&start) && words.contains(said), "{words}");
+        assert!(words.contains(&start) && words.contains(message), "{words}");
     }
 }
 

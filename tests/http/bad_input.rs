@@ -142,24 +142,24 @@ async fn an_access_token_is_good_until_it_expires_or_is_revoked() {
     let half_a_minute = Some(Duration::from_secs(30));
     let short = tokens::create_token(&app.context, &login, &name("short"), half_a_minute).await.unwrap();
     let long = tokens::create_token(&app.context, &login, &name("long"), None).await.unwrap();
-    let asked = async |token: &str| app.get("/api/user").token(token).send().await;
+    let request = async |token: &str| app.get("/api/user").token(token).send().await;
 
-    assert_eq!(asked(&short).await.expect(200)["githubLogin"], USER);
+    assert_eq!(request(&short).await.expect(200)["githubLogin"], USER);
     app.advance(Duration::from_secs(30) - Duration::from_nanos(1));
-    asked(&short).await.expect(200);
+    request(&short).await.expect(200);
     app.advance(Duration::from_nanos(1));
-    let words = asked(&short).await.refused(401);
+    let words = request(&short).await.refused(401);
     assert!(words.contains("has expired"), "{words}");
 
     let other = app.another_process("other").await;
     other.get("/api/user").token(&long).send().await.expect(200);
-    asked(&long).await.expect(200);
+    request(&long).await.expect(200);
     tokens::revoke_token(&app.context, &login, &name("long")).await.unwrap();
-    asked(&long).await.refused(401);
+    request(&long).await.refused(401);
     // A process that cached it forgets it within a minute.
     app.advance(Duration::from_secs(60) + Duration::from_nanos(1));
     other.get("/api/user").token(&long).send().await.refused(401);
-    asked(&app.token).await.expect(200);
+    request(&app.token).await.expect(200);
 }
 
 /// A gzip of `length` zeros.

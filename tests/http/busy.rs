@@ -70,8 +70,8 @@ async fn ask(request: &str, stack: &Stack<'_>, run: Option<&Run<'_>>) -> Answer 
 
 /// The version, the holder, and the resources.
 async fn state(stack: &Stack<'_>) -> Value {
-    let told = stack.get("").send().await.expect(200);
-    serde_json::json!([told["version"], told["currentOperation"]["kind"], stack.resources().await])
+    let shown = stack.get("").send().await.expect(200);
+    serde_json::json!([shown["version"], shown["currentOperation"]["kind"], stack.resources().await])
 }
 
 #[tokio::test]

@@ -112,7 +112,7 @@ async fn a_password_and_a_certificate_are_for_states_alone() {
         let is_of_states = matches!(route.auth, Auth::State | Auth::Run);
         let takes_none = matches!(route.auth, Auth::Public | Auth::Exchange);
         let path = path(route, "net", "none");
-        let asked = |request: axum::http::request::Builder| {
+        let sent = |request: axum::http::request::Builder| {
             let request = request.method(&route.method).uri(&path).body(Body::empty()).unwrap();
             app.router().oneshot(request)
         };
@@ -121,13 +121,13 @@ async fn a_password_and_a_certificate_are_for_states_alone() {
         for request in
             [new().header("Authorization", &basic), new().extension(ClientCertificate(certificate.clone()))]
         {
-            let status = asked(request).await.unwrap().status().as_u16();
+            let status = sent(request).await.unwrap().status().as_u16();
             let is_refused = status == 401;
             assert_eq!(is_refused, !is_of_states && !takes_none, "{route:?}: {status}");
         }
         if !takes_none {
             for scheme in ["Bearer", "token", "update-token"] {
-                let status = asked(new().header("Authorization", format!("{scheme} {PASSWORD}"))).await;
+                let status = sent(new().header("Authorization", format!("{scheme} {PASSWORD}"))).await;
                 // This alone ends the update of a client whose token is no longer valid.
                 let expected =
                     if route.auth == Auth::UpdateToken && scheme == "update-token" { 403 } else { 401 };
@@ -229,8 +229,8 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
 async fn concurrent_uses_of_one_password_wait_for_one_check() {
     let app = with_password().await;
     let good = basic(format!("bob:{PASSWORD}"));
-    let asked = (0..40).map(|_| shown(&app, &good));
-    for answer in futures::future::join_all(asked).await {
+    let requests = (0..40).map(|_| shown(&app, &good));
+    for answer in futures::future::join_all(requests).await {
         answer.expect(200);
     }
     past_memory(&app);

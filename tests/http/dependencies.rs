@@ -548,14 +548,14 @@ async fn a_list_has_the_status_of_states_on_request() {
     }
     web.run("net", 4, &json!({ "o": 2 })).await;
     let listed = app.get(&format!("{path}?status=true")).send().await.expect(200);
-    let told: Vec<String> = listed["states"]
+    let shown: Vec<String> = listed["states"]
         .as_array()
         .unwrap()
         .iter()
         .map(|it| format!("{} {} {}", it["project"], it["status"], it["dependsOn"]))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             r#""db" "stale" ["net/default"]"#,
             r#""net" "clean" []"#,
@@ -594,7 +594,7 @@ async fn changes_of_edges_are_audited() {
     app.patch(&path, &json!({ "mock": "hunter2" })).send().await.expect(200);
     app.request(Method::DELETE, &path).send().await.expect(204);
     let records = app.take_audit();
-    let told: Vec<String> = records
+    let shown: Vec<String> = records
         .iter()
         .map(|record| {
             let text = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
@@ -602,7 +602,7 @@ async fn changes_of_edges_are_audited() {
         })
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             format!("edge.add done acme: edge {id}: net/default o to db/default"),
             "edge.add refused acme: -".to_owned(),
@@ -625,8 +625,8 @@ async fn i8_walled_states_of_others_are_in_no_edge() {
         json!({ "producer": net, "output": "o", "consumer": theirs }),
         json!({ "producer": theirs, "output": "o", "consumer": net }),
     ] {
-        let asked = app.post("/api/orgs/evil/tfstate-edges", &body).token(&stranger);
-        asked.send().await.refused(404);
+        let request = app.post("/api/orgs/evil/tfstate-edges", &body).token(&stranger);
+        request.send().await.refused(404);
         web.add(&body).await.refused(404);
     }
     // Even a member of both cannot connect them, nor list the edges of one through the other.

@@ -392,16 +392,19 @@ async fn a_check_reports_known_values_and_mistakes() {
         let path = format!("/api/esc/environments/{ORG}/yaml/check");
         app.request(Method::POST, &path).raw(text.as_bytes().to_vec()).send().await
     };
-    let told = check("imports: [web/gone]\nvalues: {a: 1, b: \"${c}\"}\n").await.expect(200);
+    let checked = check("imports: [web/gone]\nvalues: {a: 1, b: \"${c}\"}\n").await.expect(200);
     let summaries: Vec<&str> =
-        told["diagnostics"].as_array().unwrap().iter().map(|it| it["summary"].as_str().unwrap()).collect();
+        checked["diagnostics"].as_array().unwrap().iter().map(|it| it["summary"].as_str().unwrap()).collect();
     assert_eq!(summaries, ["environment acme/web/gone not found: check its name", "unknown property \"c\""]);
     assert_eq!(
-        (&told["properties"]["a"]["value"], &told["properties"]["b"]["unknown"]),
+        (&checked["properties"]["a"]["value"], &checked["properties"]["b"]["unknown"]),
         (&json!(1), &json!(true))
     );
-    let told = check("vaues: {a: 1}\n").await.expect(200);
-    assert_eq!((told["diagnostics"].as_array().map(Vec::len), &told["properties"]), (Some(1), &Value::Null));
+    let checked = check("vaues: {a: 1}\n").await.expect(200);
+    assert_eq!(
+        (checked["diagnostics"].as_array().map(Vec::len), &checked["properties"]),
+        (Some(1), &Value::Null)
+    );
     for text in ["values: [\n", "imports: 1\n", "values: {a: \"${b\"}\n"] {
         let refused = check(text).await.expect(400);
         assert!(refused["diagnostics"].as_array().is_some_and(|it| !it.is_empty()), "{text}: {refused}");

@@ -23,7 +23,7 @@ async fn the_first_page_names_the_server_and_the_login() {
     assert_eq!((page.status.as_u16(), text.status.as_u16()), (200, 200));
     assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
     assert_eq!(header(&text, "content-type"), "text/plain; charset=utf-8");
-    for told in [
+    for expected in [
         "This is Statewright".to_owned(),
         format!("pulumi login {}", app.url),
         "statewright token create NAME --user LOGIN".to_owned(),
@@ -31,8 +31,8 @@ async fn the_first_page_names_the_server_and_the_login() {
         "TF_HTTP_PASSWORD=TOKEN".to_owned(),
         "api/openapi".to_owned(),
     ] {
-        assert!(page.text().contains(&told), "{told}: {}", page.text());
-        assert!(text.text().contains(&told), "{told}: {}", text.text());
+        assert!(page.text().contains(&expected), "{expected}: {}", page.text());
+        assert!(text.text().contains(&expected), "{expected}: {}", text.text());
     }
 }
 

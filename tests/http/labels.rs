@@ -26,7 +26,7 @@ async fn made(app: &TestApp, project: &str, state: &str, labels: &Value) -> Stri
 }
 
 /// The text after `?` in a query.
-fn asked(name: &str, value: &str) -> String {
+fn encoded(name: &str, value: &str) -> String {
     let escaped: String = value.bytes().map(|byte| format!("%{byte:02x}")).collect();
     format!("{name}={escaped}")
 }
@@ -126,24 +126,24 @@ async fn lists_are_filtered_by_labels() {
         (r#""we" in team/name"#, vec!["b"]),
         ("tier == \"1\"", vec![]),
     ] {
-        let query = format!("project={project}&{}", asked("filter", filter));
+        let query = format!("project={project}&{}", encoded("filter", filter));
         assert_eq!(listed(&app, &query).await, expected, "{filter}");
     }
     for (query, expected) in [
         ("label=env=prod".to_owned(), vec!["b", "c"]),
         ("label=env=prod&label=tier=2".to_owned(), vec!["b"]),
         ("label=critical=true".to_owned(), vec!["c"]),
-        (format!("label=env=prod&{}", asked("filter", "tier >= 3")), vec!["c"]),
+        (format!("label=env=prod&{}", encoded("filter", "tier >= 3")), vec!["c"]),
         ("label=env=".to_owned(), vec![]),
     ] {
         assert_eq!(listed(&app, &format!("project={project}&{query}")).await, expected, "{query}");
     }
     for (query, words) in [
-        (asked("filter", "env = 1"), "the filter, at character 5: write `==`"),
-        (asked("filter", ""), "at character 1"),
-        (asked("filter", &"(".repeat(5_000)), "at most 4096"),
-        (asked("filter", &"(".repeat(500)), "nested deeper"),
-        (asked("filter", "env matches `(`"), "not a pattern"),
+        (encoded("filter", "env = 1"), "the filter, at character 5: write `==`"),
+        (encoded("filter", ""), "at character 1"),
+        (encoded("filter", &"(".repeat(5_000)), "at most 4096"),
+        (encoded("filter", &"(".repeat(500)), "nested deeper"),
+        (encoded("filter", "env matches `(`"), "not a pattern"),
         ("label=env".to_owned(), "key=value"),
         ("label=Env=x".to_owned(), "not a valid label key"),
         ((0..33).map(|_| "label=a=b&").collect(), "too many labels: use at most 32"),
@@ -408,8 +408,8 @@ async fn each_write_has_a_verdict_on_its_outputs() {
     assert_eq!(outputs["validity"]["url"], json!({ "status": "valid" }));
     let secret = json!({ "status": "invalid", "message": "it is not of type string", "path": "$.*" });
     assert_eq!(outputs["validity"]["secret"], secret);
-    let told = version(2).await.to_string();
-    assert!(!told.contains("hunter3") && !told.contains("4711"), "{told}");
+    let text = version(2).await.to_string();
+    assert!(!text.contains("hunter3") && !text.contains("4711"), "{text}");
     assert_eq!(standings(&version(1).await["outputs"]), judged, "a version keeps its verdict");
 
     // A restored version is checked against the current schemas.

@@ -277,7 +277,7 @@ async fn a_login_is_audited_without_its_secrets() {
     let token = redeem(&app, &code, VERIFIER).await.expect(200)["access_token"].as_str().unwrap().to_owned();
     shorten(&app, &token).await.expect(200);
     let records = app.take_audit();
-    let told: Vec<_> = records
+    let entries: Vec<_> = records
         .iter()
         .map(|record| {
             let text = |name: &str| record[name].as_str().unwrap_or("-");
@@ -286,7 +286,7 @@ async fn a_login_is_audited_without_its_secrets() {
         })
         .collect();
     assert_eq!(
-        told,
+        entries,
         [
             ("login.allow", "done", USER, "statewright login on <b>laptop</b>"),
             ("token.exchange", "refused", "-", ""),

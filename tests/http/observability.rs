@@ -289,9 +289,9 @@ async fn the_page_names_every_metric_and_every_action() {
         ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
     });
     let served: std::collections::BTreeSet<&str> = served.collect();
-    let told =
+    let counted =
         PAGE.split('`').filter(|word| word.starts_with("statewright_") || word.starts_with("process_"));
-    assert_eq!(told.collect::<std::collections::BTreeSet<_>>(), served);
+    assert_eq!(counted.collect::<std::collections::BTreeSet<_>>(), served);
     let actions = PAGE.split("The actions are").nth(1).unwrap().split("`command`").next().unwrap();
     for action in ROUTES.iter().filter_map(|route| route.action) {
         let (noun, verb) = action.split_once('.').unwrap();

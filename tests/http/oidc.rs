@@ -316,17 +316,17 @@ async fn two_members_of_one_name_are_refused() {
 #[tokio::test]
 async fn a_rotated_key_is_found_and_a_withdrawn_one_refused() {
     let (app, issuer, _) = with_policies(&allow("job:*")).await;
-    assert_eq!(issuer.asked(), 1, "registering asks once");
+    assert_eq!(issuer.request_count(), 1, "registering asks once");
     let with = async |key: &str| exchange(&app, &issuer.token_with(key, &job(&app))).await;
     with("key-1").await.expect(200);
-    assert_eq!(issuer.asked(), 1, "the keys are known");
+    assert_eq!(issuer.request_count(), 1, "the keys are known");
 
     issuer.add_key("key-2");
     let why = why_refused(&app, &with("key-2").await);
     assert!(why.contains("no key of the issuer"), "too soon after the last time: {why}");
     app.advance(FETCH_PAUSE);
     with("key-2").await.expect(200);
-    assert_eq!(issuer.asked(), 2);
+    assert_eq!(issuer.request_count(), 2);
 
     // However many tokens name unknown keys, the issuer is asked once a minute.
     let unknown = Issuer::new(ISSUER);
@@ -335,7 +335,7 @@ async fn a_rotated_key_is_found_and_a_withdrawn_one_refused() {
     for _ in 0..5 {
         assert!(why_refused(&app, &exchange(&app, &forged).await).contains("no key of the issuer"));
     }
-    assert_eq!(issuer.asked(), 2);
+    assert_eq!(issuer.request_count(), 2);
 
     let old = issuer.token_with("key-1", &job(&app));
     issuer.withdraw_key("key-1");
@@ -343,7 +343,7 @@ async fn a_rotated_key_is_found_and_a_withdrawn_one_refused() {
     app.advance(KEYS_REMEMBERED_FOR);
     let later = with("key-2").await;
     later.expect(200);
-    assert_eq!(issuer.asked(), 3);
+    assert_eq!(issuer.request_count(), 3);
     issuer.add_key("key-1");
     let again = issuer.token_with("key-1", &job(&app));
     assert!(why_refused(&app, &exchange(&app, &again).await).contains("no key of the issuer"));
@@ -369,7 +369,7 @@ async fn an_issuer_that_fails_is_a_failure_that_clients_repeat() {
             assert_eq!(body["reason"], "issuer_unavailable");
             assert!(!body.to_string().contains("other.example.com"), "details are for the operator: {body}");
         }
-        assert_eq!(issuer.asked(), 2, "{answers:?}: it is asked once a minute");
+        assert_eq!(issuer.request_count(), 2, "{answers:?}: it is asked once a minute");
         let records = app.take_audit();
         let detail = records.last().unwrap()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("https://ci.example.com/"), "{answers:?}: {detail}");
@@ -615,9 +615,9 @@ async fn an_issuer_is_registered_changed_and_deleted() {
     set_policies(&app, id, &allow("job:*")).await;
     issuer.set(Answers::Never);
     app.advance(KEYS_REMEMBERED_FOR);
-    let asked = issuer.asked();
+    let before = issuer.request_count();
     exchange(&app, &issuer.token(&job(&app))).await.expect(200);
-    assert_eq!(issuer.asked(), asked);
+    assert_eq!(issuer.request_count(), before);
 
     app.request(Method::DELETE, &path).send().await.expect(204);
     for missing in [&path, "/api/orgs/acme/auth/policies/oidcissuers/nonsense"] {
@@ -698,7 +698,7 @@ async fn only_admins_manage_issuers() {
 /// Answers for AWS STS, as the principal of a role.
 struct Sts {
     status: AtomicU16,
-    asked: AtomicUsize,
+    request_count: AtomicUsize,
     /// Has a permit for each answer that the test lets it give.
     open: Semaphore,
 }
@@ -706,15 +706,15 @@ struct Sts {
 impl Sts {
     fn answering(status: u16) -> Arc<Self> {
         let open = Semaphore::new(Semaphore::MAX_PERMITS);
-        Arc::new(Self { status: status.into(), asked: 0.into(), open })
+        Arc::new(Self { status: status.into(), request_count: 0.into(), open })
     }
 
     fn set(&self, status: u16) {
         self.status.store(status, Ordering::Relaxed);
     }
 
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::Relaxed)
     }
 }
 
@@ -723,7 +723,7 @@ impl Web for Sts {
     async fn send(&self, request: WebRequest) -> Result<WebAnswer, WebError> {
         assert!(request.url.starts_with("https://sts.eu-central-1.amazonaws.com/?"), "{}", request.url);
         assert_eq!(request.headers, [("x-statewright-server".to_owned(), SERVER.to_owned())]);
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.request_count.fetch_add(1, Ordering::Relaxed);
         self.open.acquire().await.expect("it stays open").forget();
         let result = json!({
             "Arn": "arn:aws:sts::123456789012:assumed-role/deploy/run", "Account": "123456789012", "UserId": "AROA:run",
@@ -822,7 +822,7 @@ async fn refused_proofs_are_slowed_by_access_key_and_by_address() {
         (&"temporarily_unavailable".into(), &"too_many_wrong_proofs".into())
     );
     assert_eq!(
-        (&refused.headers["retry-after"], sts.asked()),
+        (&refused.headers["retry-after"], sts.request_count()),
         (&"1".parse().unwrap(), 5),
         "AWS is not asked"
     );
@@ -864,11 +864,11 @@ async fn refused_proofs_are_slowed_by_access_key_and_by_address() {
 #[tokio::test]
 async fn few_proofs_are_checked_with_aws_at_once() {
     const AT_ONCE: u8 = 16;
-    let sts = Arc::new(Sts { status: 403.into(), asked: 0.into(), open: Semaphore::new(0) });
+    let sts = Arc::new(Sts { status: 403.into(), request_count: 0.into(), open: Semaphore::new(0) });
     let app = for_principals(&sts).await;
     let mut held = pin!(join_all((0..AT_ONCE).map(|number| show_of(&app, number))));
     let all_wait = async {
-        while sts.asked() < usize::from(AT_ONCE) {
+        while sts.request_count() < usize::from(AT_ONCE) {
             tokio::task::yield_now().await;
         }
     };
@@ -888,7 +888,7 @@ async fn few_proofs_are_checked_with_aws_at_once() {
         () = time_passes => panic!("it waits without an end"),
     };
     assert_eq!(refused.expect(429)["reason"], "proofs_busy");
-    assert_eq!(sts.asked(), usize::from(AT_ONCE));
+    assert_eq!(sts.request_count(), usize::from(AT_ONCE));
     sts.open.add_permits(2 * usize::from(AT_ONCE));
     for answer in held.await {
         answer.expect(403);

@@ -27,12 +27,12 @@ fn lift<'a>(app: &'a TestApp, path: &str) -> Call<'a> {
 fn refused(answer: &Answer, reason: &str, what: &str, kind: &str) -> String {
     let words = answer.refused(409);
     assert_eq!(answer.value()["reason"], reason, "{words}");
-    let said = format!(
+    let message = format!(
         "{what} is protected, by {USER} since 2026-01-01T00:00:00Z, with the reason \"{REASON}\": have an admin lift that \
          with `statewright unprotect {} --kind {kind}`",
         what.split_once(' ').unwrap().1
     );
-    assert!(words.contains(&said), "{words}");
+    assert!(words.contains(&message), "{words}");
     words
 }
 

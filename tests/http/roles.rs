@@ -142,11 +142,11 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
             assert!(kept <= 1 && commits(calls) == kept, "{what}: {calls:?}");
             if route.path.contains("{org}") || *how == "scope" {
                 // If an admin can lift it, one query finds some.
-                let asked = u64::from(*how == "role");
+                let queries = u64::from(*how == "role");
                 let none = Calls {
-                    ledger_queries: asked,
+                    ledger_queries: queries,
                     ledger_single_commits: kept,
-                    in_sequence: kept + asked,
+                    in_sequence: kept + queries,
                     ..Calls::default()
                 };
                 assert_eq!(calls, none, "{what}: the head alone decides");

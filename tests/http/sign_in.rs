@@ -146,8 +146,8 @@ async fn the_last_admin_keeps_the_role_that_no_rule_gives() {
     let noted: Vec<_> = records.iter().filter(|record| record.action == "member.role").collect();
     let [noted] = noted[..] else { panic!("{records:?}") };
     assert_eq!((noted.user.as_ref(), noted.result), (Some(&login("bob")), AuditResult::Refused));
-    let said = "bob stays the last admin, although no rule of the provider corp says so";
-    assert_eq!(noted.detail.as_deref(), Some(said));
+    let message = "bob stays the last admin, although no rule of the provider corp says so";
+    assert_eq!(noted.detail.as_deref(), Some(message));
     // As soon as there is another admin, the rule counts.
     app.member_with_role(Role::Admin, "ann", "laptop").await;
     Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
@@ -731,7 +731,7 @@ async fn what_people_do_is_audited_without_secrets() {
     browser.submit("/signin", &[("login", "bob"), ("password", "wrong")]).await;
     browser.submit("/signout", &[]).await;
     let records = app.take_audit();
-    let told: Vec<_> = records
+    let entries: Vec<_> = records
         .iter()
         .map(|record| {
             let text = |name: &str| record[name].as_str().unwrap_or("-");
@@ -739,7 +739,7 @@ async fn what_people_do_is_audited_without_secrets() {
         })
         .collect();
     assert_eq!(
-        told,
+        entries,
         [
             ("session.begin", "done", "bob", "corp"),
             ("token.create", "done", "bob", "laptop"),

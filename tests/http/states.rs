@@ -390,11 +390,11 @@ async fn a_restored_version_is_new_and_has_a_higher_serial() {
     assert_eq!(net.read().await.text(), text(6, &["a"]).with_output_of(1).to_string());
     net.write(&text(7, &["a"]), None).await.expect(200);
     let versions = net.versions().await;
-    let told: Vec<_> = versions.iter().map(|it| (&it["source"], &it["of"], &it["serialFell"])).collect();
+    let shown: Vec<_> = versions.iter().map(|it| (&it["source"], &it["of"], &it["serialFell"])).collect();
     let (written, none) = (json!("written"), Value::Null);
     let no = json!(false);
     assert_eq!(
-        told,
+        shown,
         [
             (&written, &none, &no),
             (&json!("restored"), &json!("1"), &no),
@@ -1207,7 +1207,7 @@ async fn an_unavailable_store_gets_a_503_with_retry_after() {
     let net = Net::new(&app);
     net.write(&text(1, &["a"]), None).await.expect(200);
     faults.fail_from(1, 1_000, Fault::Lost);
-    let asked = async {
+    let work = async {
         let answer = net.write(&text(2, &["a"]), None).await;
         answer.refused(503);
         assert_eq!(answer.headers["retry-after"], "2");
@@ -1219,7 +1219,7 @@ async fn an_unavailable_store_gets_a_503_with_retry_after() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::select! { () = asked => {}, () = time => {} }
+    tokio::select! { () = work => {}, () = time => {} }
     faults.heal();
     net.write(&text(2, &["a"]), None).await.expect(200);
     assert_eq!(net.versions().await.len(), 2);

@@ -70,7 +70,7 @@ async fn events(app: &TestApp, query: &str) -> Vec<String> {
     let mut after = String::new();
     loop {
         let page = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?{query}{after}")).send().await.expect(200);
-        all.extend(page["auditLogEvents"].as_array().unwrap().iter().map(said));
+        all.extend(page["auditLogEvents"].as_array().unwrap().iter().map(summary));
         match page["continuationToken"].as_str() {
             Some(token) => after = format!("&continuationToken={token}"),
             None => break,
@@ -80,7 +80,7 @@ async fn events(app: &TestApp, query: &str) -> Vec<String> {
     all
 }
 
-fn said(event: &Value) -> String {
+fn summary(event: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     format!(
         "{} {} {}",

@@ -314,14 +314,14 @@ async fn an_abandoned_preview_expires_by_itself() {
 #[tokio::test]
 async fn a_renewal_is_honoured_below_300_seconds_and_capped_there() {
     let app = TestApp::memory().await;
-    for (asked, given) in
+    for (seconds, given) in
         [(60, 60), (300, 300), (301, 300), (i64::MAX, 300), (1, 1), (0, 1), (-5, 1), (i64::MIN, 1)]
     {
         let stack = Stack::new(&app).await;
         let run = stack.begin().await;
-        let renewed = run.renew(asked).await.expect(200);
+        let renewed = run.renew(seconds).await.expect(200);
         let now = app.context.now().seconds();
-        assert_eq!(renewed["tokenExpiration"], now + given, "asked for {asked}");
+        assert_eq!(renewed["tokenExpiration"], now + given, "asked for {seconds}");
         let run = run.with_token(renewed["token"].as_str().unwrap());
         app.advance(Duration::from_secs(given.unsigned_abs()));
         run.append(&[stack.made(1, "a")]).await.expect(204);

@@ -116,8 +116,8 @@ async fn a_process_gives_credentials_and_is_asked_once() {
 
 /// AWS's portal for single sign-on, which answers requests with a token.
 async fn portal() -> (String, Arc<Mutex<Vec<(String, String)>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&asked);
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let keep = Arc::clone(&requests);
     let give = move |RawQuery(query): RawQuery, headers: HeaderMap| async move {
         let token = headers["x-amz-sso_bearer_token"].to_str().unwrap().to_owned();
         keep.lock().unwrap().push((query.unwrap_or_default(), token));
@@ -131,7 +131,7 @@ async fn portal() -> (String, Arc<Mutex<Vec<(String, String)>>>) {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().route("/federation/credentials", get(give));
     tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, asked)
+    (url, requests)
 }
 
 /// The files after a login for single sign-on: their names are hashes of `work` and `old`.
@@ -147,13 +147,13 @@ fn session(until: &str) -> String {
 #[tokio::test]
 async fn a_session_of_single_sign_on_gives_credentials() {
     let world = World::set_up().await;
-    let (url, asked) = portal().await;
+    let (url, requests) = portal().await;
     world.write(WORK, &session("2099-01-01T00:00:00Z"));
     let listed = world.run(Some("sso"), &["user", "list"], &[("AWS_ENDPOINT_URL_SSO", &url)]).await;
     assert_lists_users(&listed);
     assert_eq!(world.gateway.signers(), ["FROMSSO".to_owned()].into());
-    let asked = asked.lock().unwrap().clone();
-    assert_eq!(asked, [("role_name=Operator&account_id=123456789012".to_owned(), "signed-in".to_owned())]);
+    let requests = requests.lock().unwrap().clone();
+    assert_eq!(requests, [("role_name=Operator&account_id=123456789012".to_owned(), "signed-in".to_owned())]);
 }
 
 #[tokio::test]
@@ -188,19 +188,19 @@ async fn broken_credentials_name_the_profile_and_what_to_do() {
         ("no-console", ".aws/login/cache/"),
         ("nobody", "nobody"),
     ] {
-        let said = world.run(Some(profile), &["user", "list"], &[]).await;
-        assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{said:?}");
+        let printed = world.run(Some(profile), &["user", "list"], &[]).await;
+        assert_eq!((printed.code, printed.stdout.as_str()), (Some(1), ""), "{printed:?}");
         assert!(
-            said.stderr.contains(&format!("the AWS profile {profile} gives no credentials: ")),
-            "{said:?}"
+            printed.stderr.contains(&format!("the AWS profile {profile} gives no credentials: ")),
+            "{printed:?}"
         );
-        assert!(said.stderr.contains(why), "{said:?}");
-        assert!(said.stderr.contains(&format!("aws sso login --profile {profile}")), "{said:?}");
+        assert!(printed.stderr.contains(why), "{printed:?}");
+        assert!(printed.stderr.contains(&format!("aws sso login --profile {profile}")), "{printed:?}");
         assert!(
-            said.stderr.contains(&format!("aws sts get-caller-identity --profile {profile}")),
-            "{said:?}"
+            printed.stderr.contains(&format!("aws sts get-caller-identity --profile {profile}")),
+            "{printed:?}"
         );
-        assert!(!said.stderr.contains("run the command again"), "{said:?}");
+        assert!(!printed.stderr.contains("run the command again"), "{printed:?}");
 
         let looked = world.run(Some(profile), &["doctor", "--json"], &[]).await;
         let report: Value = serde_json::from_str(&looked.stdout).unwrap();
@@ -212,7 +212,7 @@ async fn broken_credentials_name_the_profile_and_what_to_do() {
         assert_eq!((served.code, served.stdout.as_str()), (Some(1), ""), "{served:?}");
         assert!(served.stderr.contains("this machine (credentials): "), "{served:?}");
     }
-    let said = world.run(None, &["user", "list"], &[]).await;
-    assert!(said.stderr.contains("AWS_PROFILE is not set"), "{said:?}");
+    let printed = world.run(None, &["user", "list"], &[]).await;
+    assert!(printed.stderr.contains("AWS_PROFILE is not set"), "{printed:?}");
     assert_eq!(world.gateway.seen().len(), 0, "no service was called");
 }

@@ -26,7 +26,7 @@ async fn on_aws(names: &Names, region: &str, arguments: &[&str]) -> Output {
 }
 
 /// The document that such a command prints.
-async fn told(names: &Names, region: &str, arguments: &[&str]) -> Value {
+async fn json_of(names: &Names, region: &str, arguments: &[&str]) -> Value {
     let output = on_aws(names, region, &[arguments, &["--json"]].concat()).await;
     assert_eq!(output.code, Some(0), "{arguments:?}: {}", output.stderr);
     serde_json::from_str(&output.stdout).unwrap()
@@ -126,10 +126,10 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     while acknowledged.lock().unwrap().values().filter(|updates| **updates >= 2).count() < 4 {
         SystemClock.sleep(Duration::from_millis(20)).await;
     }
-    let first = told(&names, REGION, &["backup", "--to", &bucket_url]).await;
+    let first = json_of(&names, REGION, &["backup", "--to", &bucket_url]).await;
     assert_eq!(first["blobs"], first["blobsCopied"], "{first}");
     let before = acknowledged.lock().unwrap().clone();
-    let second = told(&names, REGION, &["backup", "--to", &bucket_url]).await;
+    let second = json_of(&names, REGION, &["backup", "--to", &bucket_url]).await;
     assert!(second["blobsCopied"].as_u64() < second["blobs"].as_u64(), "{second}");
     assert!(second["items"].as_u64() > first["items"].as_u64(), "the store was busy: {first} {second}");
     stop.store(true, Ordering::Relaxed);
@@ -141,9 +141,9 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
 
     // Into a store with a master key of its own.
     let (_, new) = stand_in.fresh_store().await;
-    let restored = told(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
+    let restored = json_of(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
     assert_eq!(restored["items"], second["items"]);
-    let check = told(&new, REGION, &["check", "--store", "aws"]).await;
+    let check = json_of(&new, REGION, &["check", "--store", "aws"]).await;
     assert_eq!(check["problems"], 0, "{check}");
     let back = TestApp::of_store(&stand_in.url, &new, &app.token).await;
     assert_eq!(open(&back, "quiet", &sealed).await, "aHVudGVyMg==");
@@ -167,10 +167,10 @@ async fn a_busy_store_is_backed_up_as_it_was_at_a_moment() {
     // And into a folder, from a backup in a folder.
     let parent = tempfile::tempdir().unwrap();
     let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
-    told(&new, REGION, &["backup", "--to", &path("kept")]).await;
+    json_of(&new, REGION, &["backup", "--to", &path("kept")]).await;
     let home = ["restore", "--store", "folder", "--data", &path("home"), "--from", &path("kept")];
-    told(&new, REGION, &home).await;
-    let check = told(&new, REGION, &["check", "--store", "folder", "--data", &path("home")]).await;
+    json_of(&new, REGION, &home).await;
+    let check = json_of(&new, REGION, &["check", "--store", "folder", "--data", &path("home")]).await;
     assert_eq!(check["problems"], 0, "{check}");
 }
 
@@ -184,7 +184,7 @@ async fn a_lost_region_is_restored_in_another_one() {
     let id = key["KeyMetadata"]["KeyId"].as_str().unwrap().to_owned();
     let alias = json!({ "AliasName": names.key, "TargetKeyId": id });
     stand_in.call("TrentService.CreateAlias", &alias).await;
-    told(&names, REGION, &["aws", "setup"]).await;
+    json_of(&names, REGION, &["aws", "setup"]).await;
     let replica = json!({ "KeyId": id, "ReplicaRegion": ELSEWHERE });
     stand_in.call("TrentService.ReplicateKey", &replica).await;
     let app = TestApp::aws_fleet(&stand_in.url, &names, 1).await;
@@ -196,19 +196,19 @@ async fn a_lost_region_is_restored_in_another_one() {
     let words = refused(&names, &["backup", "--to", &bucket_url]).await;
     assert!(words.contains("name that region with --backup-region"), "{words}");
     let to = ["backup", "--to", &bucket_url, "--backup-region", ELSEWHERE];
-    told(&names, REGION, &to).await;
+    json_of(&names, REGION, &to).await;
 
     // The region does not answer any more: the commands below use only the other one.
     let new = Names { key: id, ..StandIn::fresh_names() };
-    told(&new, ELSEWHERE, &["aws", "setup"]).await;
+    json_of(&new, ELSEWHERE, &["aws", "setup"]).await;
     let restore = ["restore", "--store", "aws", "--from", &bucket_url, "--backup-kms-key", &new.key];
-    told(&new, ELSEWHERE, &restore).await;
-    let check = told(&new, ELSEWHERE, &["check", "--store", "aws"]).await;
+    json_of(&new, ELSEWHERE, &restore).await;
+    let check = json_of(&new, ELSEWHERE, &["check", "--store", "aws"]).await;
     assert_eq!(check["problems"], 0, "{check}");
     let folder = tempfile::tempdir().unwrap();
     let there =
         ["restore", "--store", "folder", "--data", folder.path().to_str().unwrap(), "--from", &bucket_url];
-    told(&new, ELSEWHERE, &[&there[..], &["--backup-kms-key", &new.key]].concat()).await;
+    json_of(&new, ELSEWHERE, &[&there[..], &["--backup-kms-key", &new.key]].concat()).await;
     let back = TestApp::of_folder(folder, &app.token).await;
     assert_eq!(open(&back, "web", &sealed).await, "aHVudGVyMg==");
     assert_eq!(export(&back, "web").await, expected);
@@ -225,13 +225,13 @@ async fn a_backup_may_be_under_a_key_of_its_own() {
     let bucket_url = bucket("backup-of-others", REGION).await;
     let key = stand_in.call("TrentService.CreateKey", &json!({})).await;
     let key = key["KeyMetadata"]["Arn"].as_str().unwrap().to_owned();
-    told(&names, REGION, &["backup", "--to", &bucket_url, "--backup-kms-key", &key]).await;
+    json_of(&names, REGION, &["backup", "--to", &bucket_url, "--backup-kms-key", &key]).await;
     let own = stand_in.call("TrentService.DescribeKey", &json!({ "KeyId": names.key })).await;
     let own = json!({ "KeyId": own["KeyMetadata"]["KeyId"] });
     stand_in.call("TrentService.DisableKey", &own).await;
 
     let (_, new) = stand_in.fresh_store().await;
-    told(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
+    json_of(&new, REGION, &["restore", "--store", "aws", "--from", &bucket_url]).await;
     let back = TestApp::of_store(&stand_in.url, &new, &app.token).await;
     assert_eq!(open(&back, "web", &sealed).await, "aHVudGVyMg==");
     // Under the disabled key nothing would open, so the restore does not begin.

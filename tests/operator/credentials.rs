@@ -9,14 +9,14 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use sha2::{Digest as _, Sha256};
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{document, refused, run_with, told};
+use statewright_tests::commands::{document, refused, run_with, stdout_of};
 use statewright_tests::terraform::{Client, TerraformCli};
 
 const PASSWORD: &str = "correct horse battery";
 
 async fn with_bob() -> TestApp {
     let app = TestApp::embedded_on_manual_clock().await;
-    told(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
+    stdout_of(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
     app
 }
 
@@ -57,17 +57,17 @@ async fn a_password_is_read_from_stdin_and_removed_again() {
     assert!(words.starts_with("the password of bob is set"), "{words}");
     assert!(has_password(&app).await);
     assert_eq!(status(&app, PASSWORD).await, 204);
-    let listed = told(app.folder(), &["user", "list"]).await;
+    let listed = stdout_of(app.folder(), &["user", "list"]).await;
     let passwords: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
     assert_eq!(passwords, ["PASSWORD", "no", "yes"], "{listed}");
 
-    let words = told(app.folder(), &["user", "password", "bob", "--remove"]).await;
+    let words = stdout_of(app.folder(), &["user", "password", "bob", "--remove"]).await;
     assert!(words.starts_with("the password of bob is removed"), "{words}");
     app.advance(Duration::from_secs(61));
     assert_eq!(status(&app, PASSWORD).await, 401);
     assert!(!has_password(&app).await);
     // It had none, so nothing has to be done.
-    told(app.folder(), &["user", "password", "bob", "--remove"]).await;
+    stdout_of(app.folder(), &["user", "password", "bob", "--remove"]).await;
     for arguments in [&["user", "password", "nobody", "--remove"][..], &["user", "password", "nobody"]] {
         let output = run_with(app.folder(), arguments, "correct horse battery\n").await;
         assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
@@ -123,20 +123,20 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     let words = refused(data, 1, &["token", "create", "other", "--certificate", file, "--user", "bob"]).await;
     assert!(words.contains("this certificate already belongs to another token"), "{words}");
 
-    told(data, &["token", "create", "ci", "--user", "bob"]).await;
-    let listed = told(data, &["token", "list", "--user", "bob"]).await;
+    stdout_of(data, &["token", "create", "ci", "--user", "bob"]).await;
+    let listed = stdout_of(data, &["token", "list", "--user", "bob"]).await;
     let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!((rows[0][0], rows[0][2..].join(" ").as_str()), ("ci", "never never as its owner"), "{listed}");
     assert_eq!(
         (rows[1][0], rows[1][2..].join(" ")),
         ("laptop", format!("2099-01-01T00:00:00Z never as its owner {fingerprint}"))
     );
-    told(data, &["token", "revoke", "laptop", "--user", "bob"]).await;
+    stdout_of(data, &["token", "revoke", "laptop", "--user", "bob"]).await;
 
     // Valid for less time than the certificate.
-    let words = told(data, &[create.as_slice(), &["--expires-in", "1h"]].concat()).await;
+    let words = stdout_of(data, &[create.as_slice(), &["--expires-in", "1h"]].concat()).await;
     assert!(words.starts_with("registered the certificate in ") && !words.contains("2099"), "{words}");
-    let removed = told(data, &["user", "remove", "bob", "--yes"]).await;
+    let removed = stdout_of(data, &["user", "remove", "bob", "--yes"]).await;
     assert!(removed.contains("and 2 access tokens"), "{removed}");
 }
 
@@ -178,21 +178,21 @@ async fn credentials_survive_backups_copies_and_key_rotations() {
     let (data, home) = (app.folder(), tempfile::tempdir().unwrap());
     let (file, fingerprint) = certificate(home.path(), |_| {});
     let file = file.to_str().unwrap();
-    told(data, &["token", "create", "laptop", "--user", "bob", "--certificate", file]).await;
+    stdout_of(data, &["token", "create", "laptop", "--user", "bob", "--certificate", file]).await;
     set(&app, PASSWORD).await.unwrap();
-    told(data, &["key", "rotate"]).await;
-    told(data, &["check"]).await;
+    stdout_of(data, &["key", "rotate"]).await;
+    stdout_of(data, &["check"]).await;
     assert_eq!(status(&app, PASSWORD).await, 204);
     let path = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
-    told(data, &["backup", "--to", &path("backup")]).await;
-    told(data, &["restore", "--from", &path("backup"), "--data", &path("again")]).await;
-    told(data, &["copy", "--from", &path("again"), "--to", &path("copied")]).await;
+    stdout_of(data, &["backup", "--to", &path("backup")]).await;
+    stdout_of(data, &["restore", "--from", &path("backup"), "--data", &path("again")]).await;
+    stdout_of(data, &["copy", "--from", &path("again"), "--to", &path("copied")]).await;
     for folder in ["again", "copied"] {
         let folder = home.path().join(folder);
         let users = document(&folder, &["user", "list"]).await;
         assert_eq!(users["users"][1]["hasPassword"], true, "{users}");
         let tokens = document(&folder, &["token", "list", "--user", "bob"]).await;
         assert_eq!(tokens["tokens"][0]["certificate"], fingerprint.as_str(), "{tokens}");
-        told(&folder, &["check"]).await;
+        stdout_of(&folder, &["check"]).await;
     }
 }

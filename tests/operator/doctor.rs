@@ -174,9 +174,9 @@ async fn options_of_folders_are_refused_on_aws() {
         (&["restore", "--from", "there"], 1, "there has no finished backup of a store on AWS"),
     ] {
         let output = world.run(arguments, &[]).await;
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(said.contains(words), "{said}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(words), "{printed}");
     }
 }
 
@@ -199,8 +199,11 @@ async fn a_store_on_aws_is_checked_and_gets_new_keys() {
     let signer = async || app.context.ledger.get(&Signer::key()).await.unwrap().unwrap().revision;
     let before = signer().await;
     let rotated = world.run(&["key", "rotate", "--data-keys"], &[]).await;
-    let said = String::from_utf8(rotated.stdout).unwrap();
-    assert!(said.contains("Replaced 1 data key.") && said.contains("aws kms rotate-key-on-demand"), "{said}");
+    let printed = String::from_utf8(rotated.stdout).unwrap();
+    assert!(
+        printed.contains("Replaced 1 data key.") && printed.contains("aws kms rotate-key-on-demand"),
+        "{printed}"
+    );
     assert_ne!(signer().await, before);
     assert_eq!(check().await["problems"], 0);
 
@@ -231,10 +234,10 @@ async fn no_program_opens_a_store_with_an_unfinished_copy() {
     ];
     for arguments in commands {
         let output = world.run(arguments, &[]).await;
-        let (said, told) =
+        let (printed, stdout) =
             (String::from_utf8(output.stderr).unwrap(), String::from_utf8(output.stdout).unwrap());
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
-        assert!(format!("{said}{told}").contains("is not finished"), "{arguments:?}: {said}{told}");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {printed}");
+        assert!(format!("{printed}{stdout}").contains("is not finished"), "{arguments:?}: {printed}{stdout}");
     }
     // The folder has a server, which had locked it before.
     for arguments in [&["stack", "list"][..], &["check"], &["backup", "--to", "/nowhere/else"], &["doctor"]] {

@@ -38,34 +38,34 @@ fn examples() -> BTreeMap<String, Value> {
 }
 
 /// Fails unless both have the same members and types of values. An optional member is `null` in one of them.
-fn assert_alike(place: &str, told: &Value, shown: &Value) {
-    match (told, shown) {
-        (Value::Object(told), Value::Object(shown)) => {
+fn assert_alike(place: &str, printed: &Value, shown: &Value) {
+    match (printed, shown) {
+        (Value::Object(printed), Value::Object(shown)) => {
             // Names that are data: the operations of an engine, organizations.
             if !place.ends_with(".changes") && !place.ends_with(".roles") {
                 let names =
                     |members: &serde_json::Map<String, Value>| members.keys().cloned().collect::<Vec<_>>();
-                assert_eq!(names(told), names(shown), "{place}");
+                assert_eq!(names(printed), names(shown), "{place}");
             }
-            for (name, value) in told {
+            for (name, value) in printed {
                 assert_alike(&format!("{place}.{name}"), value, shown.get(name).unwrap_or(value));
             }
         }
-        (Value::Array(told), Value::Array(shown)) => {
+        (Value::Array(printed), Value::Array(shown)) => {
             // A list of names may be empty; one of documents has members to compare.
             let has_members = shown.iter().any(Value::is_object);
-            assert!(!told.is_empty() || !has_members, "{place} is empty, so nothing is compared");
-            for value in told {
+            assert!(!printed.is_empty() || !has_members, "{place} is empty, so nothing is compared");
+            for value in printed {
                 assert_alike(&format!("{place}[]"), value, shown.first().unwrap());
             }
         }
         (Value::Null, _) | (_, Value::Null) => {}
-        (Value::String(told), Value::String(shown)) => {
+        (Value::String(printed), Value::String(shown)) => {
             let is_time = |text: &str| text.len() >= 20 && text.as_bytes()[10] == b'T' && text.ends_with('Z');
-            assert_eq!(is_time(told), is_time(shown), "{place}: {told}");
+            assert_eq!(is_time(printed), is_time(shown), "{place}: {printed}");
         }
-        (told, shown) => {
-            assert_eq!(std::mem::discriminant(told), std::mem::discriminant(shown), "{place}: {told}");
+        (printed, shown) => {
+            assert_eq!(std::mem::discriminant(printed), std::mem::discriminant(shown), "{place}: {printed}");
         }
     }
 }
@@ -75,10 +75,10 @@ async fn documents_have_the_members_that_the_manual_shows() {
     let app = TestApp::embedded().await;
     let folder = app.folder();
     let mut examples = examples();
-    let mut is_as_shown = |words: &str, told: &Value| {
+    let mut is_as_shown = |words: &str, printed: &Value| {
         let shown =
             examples.remove(words).unwrap_or_else(|| panic!("{words} is not in the manual, or twice here"));
-        assert_alike(words, told, &shown);
+        assert_alike(words, printed, &shown);
     };
     let ask = async |arguments: &[&str]| document(folder, arguments).await;
 

@@ -9,23 +9,23 @@ use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Names, set_up};
 use statewright_tests::app::TestApp;
 use statewright_tests::aws::{StandIn, clients};
-use statewright_tests::commands::{statewright, told};
+use statewright_tests::commands::{statewright, stdout_of};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
 /// The whole standard output of a server.
-async fn said_by(command: &mut Command) -> String {
+async fn printed_by(command: &mut Command) -> String {
     command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut server = command.spawn().unwrap();
     let mut lines = BufReader::new(server.stdout.take().unwrap());
-    let mut said = String::new();
-    lines.read_line(&mut said).await.unwrap();
-    assert!(said.starts_with("Statewright listens on "), "{said}");
+    let mut printed = String::new();
+    lines.read_line(&mut printed).await.unwrap();
+    assert!(printed.starts_with("Statewright listens on "), "{printed}");
     let id = Pid::from_raw(server.id().unwrap().try_into().unwrap()).unwrap();
     kill_process(id, Signal::TERM).unwrap();
-    lines.read_to_string(&mut said).await.unwrap();
+    lines.read_to_string(&mut printed).await.unwrap();
     assert!(server.wait().await.unwrap().success());
-    said
+    printed
 }
 
 fn on_aws(stand_in: &StandIn, names: &Names, arguments: &[&str]) -> Command {
@@ -39,18 +39,18 @@ async fn a_server_on_aws_makes_a_user_only_when_it_is_asked_to() {
     let (stand_in, names) = (StandIn::of_this_process(), StandIn::fresh_names());
     set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
     let command = |arguments: &[&str]| on_aws(stand_in, &names, arguments);
-    let serve = async |option: Option<&str>| said_by(command(&["serve"]).args(option)).await;
-    let said = serve(None).await;
-    assert!(said.contains("statewright user create") && said.contains("--first-user"), "{said}");
-    assert!(!said.contains("TOKEN") && !said.contains("swt_"), "{said}");
+    let serve = async |option: Option<&str>| printed_by(command(&["serve"]).args(option)).await;
+    let printed = serve(None).await;
+    assert!(printed.contains("statewright user create") && printed.contains("--first-user"), "{printed}");
+    assert!(!printed.contains("TOKEN") && !printed.contains("swt_"), "{printed}");
     let listed = command(&["user", "list", "--json"]).output().await.unwrap();
     assert!(!String::from_utf8(listed.stdout).unwrap().contains("admin"));
 
-    let said = serve(Some("--first-user")).await;
-    assert!(said.contains("export PULUMI_ACCESS_TOKEN="), "{said}");
+    let printed = serve(Some("--first-user")).await;
+    assert!(printed.contains("export PULUMI_ACCESS_TOKEN="), "{printed}");
     for option in [None, Some("--first-user")] {
-        let said = serve(option).await;
-        assert_eq!(said.lines().count(), 1, "there is a user: {said}");
+        let printed = serve(option).await;
+        assert_eq!(printed.lines().count(), 1, "there is a user: {printed}");
     }
 }
 
@@ -60,14 +60,14 @@ async fn a_server_makes_no_admin_where_there_are_users() {
     let (stand_in, names) = (StandIn::of_this_process(), StandIn::fresh_names());
     set_up(&clients(&stand_in.url).await, &names, &SystemClock).await.unwrap();
     TestApp::aws(&stand_in.url, &names).await;
-    let said = said_by(&mut on_aws(stand_in, &names, &["serve", "--first-user"])).await;
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let printed = printed_by(&mut on_aws(stand_in, &names, &["serve", "--first-user"])).await;
+    assert_eq!(printed.lines().count(), 1, "{printed}");
 
     let folder = tempfile::tempdir().unwrap();
-    let said = said_by(&mut statewright(folder.path(), &["serve", "--user", "alice"])).await;
-    assert!(said.contains("It created the user alice"), "{said}");
-    let said = said_by(&mut statewright(folder.path(), &["serve"])).await;
-    assert_eq!(said.lines().count(), 1, "{said}");
-    let listed = told(folder.path(), &["user", "list"]).await;
+    let printed = printed_by(&mut statewright(folder.path(), &["serve", "--user", "alice"])).await;
+    assert!(printed.contains("It created the user alice"), "{printed}");
+    let printed = printed_by(&mut statewright(folder.path(), &["serve"])).await;
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    let listed = stdout_of(folder.path(), &["user", "list"]).await;
     assert!(listed.contains("\nalice ") && !listed.contains("\nadmin "), "{listed}");
 }

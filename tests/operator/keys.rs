@@ -17,7 +17,7 @@ use statewright_shared::services::keys::data_keys;
 use statewright_shared::services::store::stack_lookup;
 use statewright_shared::services::updates;
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{document, told};
+use statewright_tests::commands::{document, stdout_of};
 use tempfile::TempDir;
 
 use crate::support::{Run, stack};
@@ -47,8 +47,8 @@ impl Copy {
     async fn of(app: &TestApp) -> Self {
         let parent = tempfile::tempdir().unwrap();
         let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
-        told(app.folder(), &["backup", "--to", &path("backup")]).await;
-        told(app.folder(), &["restore", "--from", &path("backup"), "--data", &path("data")]).await;
+        stdout_of(app.folder(), &["backup", "--to", &path("backup")]).await;
+        stdout_of(app.folder(), &["restore", "--from", &path("backup"), "--data", &path("data")]).await;
         let data = DataFolder::open_server(&parent.path().join("data"), Arc::new(SystemIds)).await.unwrap();
         let context = Context::new(
             Arc::new(data.ledger.clone()),
@@ -103,7 +103,7 @@ async fn an_old_copy_signs_for_no_update_after_a_rotation() {
     let copy = Copy::of(&app).await;
     assert_eq!(copy.writes(&app, "shop", &running).await, 204, "the copy has the key");
     assert_eq!(copy.renews(&app, "shop", &running).await, 403, "but not the secret of the update");
-    told(app.folder(), &["key", "rotate"]).await;
+    stdout_of(app.folder(), &["key", "rotate"]).await;
     follow(&app);
     // The running update continues with its token, and gets one of the new key.
     running.append(1, "a").await.expect(204);
@@ -153,7 +153,7 @@ async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
     };
     let before = sealed("before").await;
     let copy = Copy::of(&app).await;
-    told(app.folder(), &["key", "rotate"]).await;
+    stdout_of(app.folder(), &["key", "rotate"]).await;
     app.advance(Duration::from_secs(301));
     assert_eq!(opens(&copy.context, &sealed("under the same data key").await).await, [true, true]);
     let rotated = document(app.folder(), &["key", "rotate", "--data-keys"]).await;
@@ -164,17 +164,17 @@ async fn an_old_copy_opens_no_secret_under_a_new_data_key() {
     assert_eq!(opens(&copy.context, &before).await, [true, true], "the copy has them");
     assert_eq!(opens(&app.context, &[before, after].concat()[..2]).await, [true, true]);
     assert_eq!(opens(&app.context, &sealed("again").await).await, [true, true]);
-    told(app.folder(), &["check"]).await;
+    stdout_of(app.folder(), &["check"]).await;
 }
 
 #[tokio::test]
 async fn a_rotation_says_what_an_old_copy_can_do() {
     let app = start().await;
-    let said = told(app.folder(), &["key", "rotate"]).await;
-    assert!(said.contains("a new signing key") && said.contains("add --data-keys"), "{said}");
-    let said = told(app.folder(), &["key", "rotate", "--data-keys"]).await;
+    let printed = stdout_of(app.folder(), &["key", "rotate"]).await;
+    assert!(printed.contains("a new signing key") && printed.contains("add --data-keys"), "{printed}");
+    let printed = stdout_of(app.folder(), &["key", "rotate", "--data-keys"]).await;
     assert!(
-        said.contains("can read the secrets in that copy") && !said.contains("add --data-keys"),
-        "{said}"
+        printed.contains("can read the secrets in that copy") && !printed.contains("add --data-keys"),
+        "{printed}"
     );
 }

@@ -1,7 +1,7 @@
 //! Stacks, while a server runs.
 
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{document, refused, run, told};
+use statewright_tests::commands::{document, refused, run, stdout_of};
 
 use crate::support::{Run, export, import, stack, state};
 
@@ -32,7 +32,7 @@ async fn people_read_tables() {
     import(&app, "shop", &state("shop", NEW, &[("a", 2), ("b", 1)])).await;
     let run = Run::begin(&app, "shop").await;
     run.append(1, "d").await.expect(204);
-    let ask = async |arguments: &[&str]| plain(&told(folder, arguments).await);
+    let ask = async |arguments: &[&str]| plain(&stdout_of(folder, arguments).await);
     insta::assert_snapshot!(ask(&["stack", "list"]).await, @r"
     STACK VERSION LAST UPDATE RESOURCES RUNNING
     acme/shop/dev 2 [time] 2 update by alice (first-start) since [time]
@@ -47,14 +47,17 @@ async fn people_read_tables() {
     1 import succeeded [time] alice (first-start) 2
     ");
     assert_eq!(ask(&["stack", "versions", &named, "--last", "2"]).await.lines().count(), 3);
-    insta::assert_snapshot!(told(folder, &["stack", "diff", &named, "1", "2"]).await, @r"
+    insta::assert_snapshot!(stdout_of(folder, &["stack", "diff", &named, "1", "2"]).await, @r"
     - urn:pulumi:dev::shop::pkg:m:T::c
     + urn:pulumi:dev::shop::pkg:m:T::b
     ~ urn:pulumi:dev::shop::pkg:m:T::a
         ~ inputs.size
     ~ secrets_providers.state.url
     ");
-    assert_eq!(told(folder, &["stack", "diff", &named, "2", "2"]).await, "versions 2 and 2 do not differ\n");
+    assert_eq!(
+        stdout_of(folder, &["stack", "diff", &named, "2", "2"]).await,
+        "versions 2 and 2 do not differ\n"
+    );
     insta::assert_snapshot!(ask(&["stack", "show-log", &named]).await, @r"
     update [id]
     SLOT AT KIND ENTRIES BYTES PROBLEM
@@ -72,7 +75,7 @@ async fn a_version_is_restored_only_if_its_number_exists() {
     import(&app, "shop", &state("shop", OLD, &[("a", 1)])).await;
     let first = export(&app, "shop").await;
     import(&app, "shop", &state("shop", OLD, &[])).await;
-    let words = told(folder, &["stack", "restore", &named, "--version", "1"]).await;
+    let words = stdout_of(folder, &["stack", "restore", &named, "--version", "1"]).await;
     assert!(words.starts_with("published version 1 of acme/shop/dev again, as version 3"), "{words}");
     assert_eq!(export(&app, "shop").await, first);
     let words = refused(folder, 1, &["stack", "restore", &named, "--version", "7"]).await;
@@ -110,7 +113,7 @@ async fn an_unreadable_log_is_shown_and_published_without_its_end() {
     assert_eq!(listed["stacks"][0]["running"]["update"], update.id.as_str());
 
     let publish = ["stack", "publish", &named, "--from-log", "--update", &update.id, "--slot", "1"];
-    let words = told(folder, &publish).await;
+    let words = stdout_of(folder, &publish).await;
     assert!(words.contains("is version 1 of acme/shop/dev, without 2 slots of its log"), "{words}");
     let names: Vec<_> = export(&app, "shop").await["deployment"]["resources"].as_array().unwrap().clone();
     assert_eq!(names.len(), 1);
@@ -151,8 +154,8 @@ async fn a_rehome_lists_what_it_skips_and_a_second_one_does_nothing() {
     assert_eq!(url().await, NEW);
 
     update.complete().await.expect(204);
-    let second = told(folder, &rehome[..5]).await;
+    let second = stdout_of(folder, &rehome[..5]).await;
     assert!(second.contains("acme/held/dev") && !second.contains("acme/free/dev"), "{second}");
-    let third = told(folder, &rehome[..5]).await;
+    let third = stdout_of(folder, &rehome[..5]).await;
     assert_eq!(third, format!("3 stacks checked; none of them names {OLD}\n"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{document, refused, run, told};
+use statewright_tests::commands::{document, refused, run, stdout_of};
 
 use crate::support::{export, import, stack, state};
 
@@ -14,8 +14,8 @@ async fn the_operator_reads_the_trails_of_the_store() {
     import(&app, "shop", &state("shop", &app.url, &[("a", 1)])).await;
     export(&app, "shop").await;
     let named = format!("{ORG}/shop/dev");
-    told(folder, &["stack", "restore", &named, "--version", "1"]).await;
-    told(folder, &["user", "create", "bob", "--org", ORG]).await;
+    stdout_of(folder, &["stack", "restore", &named, "--version", "1"]).await;
+    stdout_of(folder, &["user", "create", "bob", "--org", ORG]).await;
 
     let tail = document(folder, &["audit", "tail", ORG]).await;
     let records = tail["records"].as_array().unwrap();
@@ -31,15 +31,16 @@ async fn the_operator_reads_the_trails_of_the_store() {
 
     let only = document(folder, &["audit", "tail", ORG, "--count", "1"]).await;
     assert_eq!(only["records"].as_array().unwrap().len(), 1);
-    let stacks = told(folder, &["audit", "export", ORG, "--stack", "shop/dev"]).await;
+    let stacks = stdout_of(folder, &["audit", "export", ORG, "--stack", "shop/dev"]).await;
     let lines: Vec<Value> = stacks.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);
     assert_eq!((&lines[0]["action"], &lines[0]["stack"]), (&"stack.create".into(), &"dev".into()));
-    let csv = told(folder, &["audit", "export", ORG, "--format", "csv", "--action", "stack.import"]).await;
+    let csv =
+        stdout_of(folder, &["audit", "export", ORG, "--format", "csv", "--action", "stack.import"]).await;
     assert_eq!(csv.lines().count(), 2, "{csv}");
-    let cef = told(folder, &["audit", "export", ORG, "--format", "cef", "--user", "alice"]).await;
+    let cef = stdout_of(folder, &["audit", "export", ORG, "--format", "cef", "--user", "alice"]).await;
     assert_eq!(cef.lines().count(), 3, "{cef}");
-    assert_eq!(told(folder, &["audit", "export", ORG, "--since", "2999-01-01"]).await, "");
+    assert_eq!(stdout_of(folder, &["audit", "export", ORG, "--since", "2999-01-01"]).await, "");
     refused(folder, 2, &["audit", "tail", ORG, "--since", "monday"]).await;
     refused(folder, 2, &["audit", "export", ORG, "--json"]).await;
     // A command that only reads leaves no record.

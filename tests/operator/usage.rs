@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{refused, statewright, told};
+use statewright_tests::commands::{refused, statewright, stdout_of};
 
 use crate::support::{Run, stack};
 
@@ -86,7 +86,7 @@ async fn a_wrong_description_of_providers_stops_the_start() {
 async fn completions_know_every_command() {
     let parent = tempfile::tempdir().unwrap();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = told(parent.path(), &["completions", shell]).await;
+        let script = stdout_of(parent.path(), &["completions", shell]).await;
         for word in ["serve", "token", "user", "org", "stack", "rehome", "show-log", "from-log", "dry-run"] {
             assert!(script.contains(word), "{shell} does not know {word}");
         }

@@ -42,7 +42,7 @@ async fn refused_with(
     output.stderr
 }
 
-async fn told(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
+async fn stdout_of(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
     let output = output(&mut of_user(app, folder, arguments)).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     output.stdout
@@ -52,19 +52,19 @@ async fn told(app: &TestApp, folder: &Path, arguments: &[&str]) -> String {
 async fn without_server_or_token_the_error_lists_the_sources() {
     let (app, home) = start().await;
     let list = ["state", "list"];
-    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", "")], &list).await;
-    assert!(said.contains("STATEWRIGHT_URL") && said.contains("statewright login"), "{said}");
-    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_TOKEN", "")], &list).await;
-    assert!(said.contains("STATEWRIGHT_TOKEN") && said.contains(&app.url), "{said}");
+    let message = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", "")], &list).await;
+    assert!(message.contains("STATEWRIGHT_URL") && message.contains("statewright login"), "{message}");
+    let message = refused_with(&app, home.path(), &[("STATEWRIGHT_TOKEN", "")], &list).await;
+    assert!(message.contains("STATEWRIGHT_TOKEN") && message.contains(&app.url), "{message}");
     let other = ("STATEWRIGHT_URL", "http://state.example.com");
-    let said = refused_with(&app, home.path(), &[other], &list).await;
-    assert!(said.contains("has no TLS") && said.contains("--allow-http"), "{said}");
+    let message = refused_with(&app, home.path(), &[other], &list).await;
+    assert!(message.contains("has no TLS") && message.contains("--allow-http"), "{message}");
 }
 
 #[tokio::test]
 async fn the_file_of_pulumi_login_is_enough() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
     log_in(home.path(), &app.url, &[(&app.url, &app.token)]);
     let mut command = of_user(&app, home.path(), &["state", "list"]);
@@ -85,7 +85,7 @@ fn log_in(home: &Path, current: &str, tokens: &[(&str, &str)]) {
 #[tokio::test]
 async fn a_login_needs_no_pulumi_and_no_variable() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
     let file = home.path().join(".config/statewright/credentials.json");
     let plain = |arguments: &[&str]| {
@@ -103,12 +103,12 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     std::io::Write::write_all(&mut writer, format!("{}\n", app.token).as_bytes()).unwrap();
     drop(writer);
-    let said = output(plain(&["login", &app.url]).stdin(reader)).await;
+    let printed = output(plain(&["login", &app.url]).stdin(reader)).await;
     assert!(
-        said.code == Some(0) && said.stdout.contains(&format!("alice at {}, member of {ORG}", app.url)),
-        "{said:?}"
+        printed.code == Some(0) && printed.stdout.contains(&format!("alice at {}, member of {ORG}", app.url)),
+        "{printed:?}"
     );
-    assert!(!said.stdout.contains(&app.token) && !said.stderr.contains(&app.token));
+    assert!(!printed.stdout.contains(&app.token) && !printed.stderr.contains(&app.token));
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let listed = output(&mut plain(&["state", "list"])).await;
@@ -122,12 +122,12 @@ async fn a_login_needs_no_pulumi_and_no_variable() {
     assert!(env.ends_with(&format!("export TF_HTTP_PASSWORD='{}'\n", app.token)), "{env}");
     assert_eq!(output(&mut plain(&["tf", "env"])).await.stdout.lines().count(), 2);
     for was_logged_in in [true, false] {
-        let said = output(&mut plain(&["logout", &app.url, "--json"])).await.stdout;
-        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
-        assert_eq!(said["wasLoggedIn"], was_logged_in);
+        let printed = output(&mut plain(&["logout", &app.url, "--json"])).await.stdout;
+        let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(printed["wasLoggedIn"], was_logged_in);
     }
-    let said = output(&mut plain(&["state", "list"])).await;
-    assert!(said.code == Some(1) && said.stderr.contains("statewright login"), "{said:?}");
+    let printed = output(&mut plain(&["state", "list"])).await;
+    assert!(printed.code == Some(1) && printed.stderr.contains("statewright login"), "{printed:?}");
 }
 
 /// A folder's configuration with a backend of this state.
@@ -142,29 +142,32 @@ fn backend(app: &TestApp, folder: &Path, state: &str) {
 #[tokio::test]
 async fn the_backend_of_a_folder_is_as_good_as_a_link() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "mm/one"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "mm/one"]).await;
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
-    let said = refused(&app, home.path(), &["state", "versions"]).await;
-    assert!(said.contains("no state is named"), "{said}");
+    let printed = refused(&app, home.path(), &["state", "versions"]).await;
+    assert!(printed.contains("no state is named"), "{printed}");
     backend(&app, home.path(), &format!("{ORG}/mm/one"));
-    let name = |said: &str| said.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
-    let said = told(&app, home.path(), &["state", "get"]).await;
-    assert_eq!(name(&said), format!("{ORG}/mm/one"));
-    told(&app, home.path(), &["state", "versions"]).await;
-    told(&app, home.path(), &["state", "set", "env=dev"]).await;
+    let name = |printed: &str| printed.lines().next().unwrap().split_whitespace().last().unwrap().to_owned();
+    let printed = stdout_of(&app, home.path(), &["state", "get"]).await;
+    assert_eq!(name(&printed), format!("{ORG}/mm/one"));
+    stdout_of(&app, home.path(), &["state", "versions"]).await;
+    stdout_of(&app, home.path(), &["state", "set", "env=dev"]).await;
     // The backend's server is the command's server too, and gets no token of the environment because of that.
     let bare = [("STATEWRIGHT_URL", "")];
-    let said = refused_with(&app, home.path(), &bare, &["state", "get"]).await;
-    assert!(said.contains(&format!("is not sent to {}", app.url)), "{said}");
+    let printed = refused_with(&app, home.path(), &bare, &["state", "get"]).await;
+    assert!(printed.contains(&format!("is not sent to {}", app.url)), "{printed}");
 }
 
 #[tokio::test]
 async fn a_link_and_a_backend_do_not_disagree_in_silence() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "mm/one", "--init"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "mm/one", "--init"]).await;
     // A backend that we wrote is deleted with the link.
-    let said = told(&app, home.path(), &["state", "create", "mm/two", "--force"]).await;
-    assert!(said.contains(".statewright.json and backend.tf") || said.contains("backend.tf"), "{said}");
+    let printed = stdout_of(&app, home.path(), &["state", "create", "mm/two", "--force"]).await;
+    assert!(
+        printed.contains(".statewright.json and backend.tf") || printed.contains("backend.tf"),
+        "{printed}"
+    );
     let written = fs::read_to_string(home.path().join("backend.tf")).unwrap();
     assert!(written.contains("mm/two"), "{written}");
     let linked =
@@ -173,8 +176,8 @@ async fn a_link_and_a_backend_do_not_disagree_in_silence() {
     assert!(fs::read_to_string(home.path().join("backend.tf")).unwrap().contains("mm/one"));
     // A backend that we did not write stays, and so does the link.
     backend(&app, home.path(), &format!("{ORG}/mm/two"));
-    let said = refused(&app, home.path(), &["state", "create", "mm/three", "--force"]).await;
-    assert!(said.contains("backend.tf keeps the state of this folder in acme/mm/two"), "{said}");
+    let printed = refused(&app, home.path(), &["state", "create", "mm/three", "--force"]).await;
+    assert!(printed.contains("backend.tf keeps the state of this folder in acme/mm/two"), "{printed}");
     let missing = app.get(&format!("/api/orgs/{ORG}/tfstates/mm/three")).send().await;
     missing.refused(404);
     for command in [
@@ -185,86 +188,90 @@ async fn a_link_and_a_backend_do_not_disagree_in_silence() {
         &["state", "delete", "--yes"],
         &["dep", "sync"],
     ] {
-        let said = refused(&app, home.path(), command).await;
+        let printed = refused(&app, home.path(), command).await;
         assert!(
-            said.contains("acme/mm/one") && said.contains("acme/mm/two") && said.contains("-s"),
-            "{command:?}: {said}"
+            printed.contains("acme/mm/one") && printed.contains("acme/mm/two") && printed.contains("-s"),
+            "{command:?}: {printed}"
         );
     }
-    told(&app, home.path(), &["state", "get", "-s", "mm/one"]).await;
+    stdout_of(&app, home.path(), &["state", "get", "-s", "mm/one"]).await;
     // Its old name leads to the same state.
-    told(&app, home.path(), &["state", "rename", "mm/new", "-s", "mm/one"]).await;
+    stdout_of(&app, home.path(), &["state", "rename", "mm/new", "-s", "mm/one"]).await;
     backend(&app, home.path(), &format!("{ORG}/mm/one"));
-    assert!(told(&app, home.path(), &["state", "get"]).await.contains("acme/mm/new"));
+    assert!(stdout_of(&app, home.path(), &["state", "get"]).await.contains("acme/mm/new"));
 }
 
 #[tokio::test]
 async fn a_token_for_outputs_reads_those_of_a_state_by_its_name() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     let state = serde_json::json!({ "version": 4, "serial": 1, "lineage": "a", "resources": [],
         "outputs": { "url": { "value": "a<b", "type": "string" }, "o": { "value": { "a": [1.50, 2] }, "type": "string" } } });
     app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.expect(200);
     let token = app.scoped_token(Role::Outputs).await;
     for arguments in [&["state", "outputs", "net", "-o", "url"][..], &["state", "outputs", "-o", "url"]] {
-        let said = output(of_user(&app, home.path(), arguments).env("STATEWRIGHT_TOKEN", &token)).await;
-        assert_eq!((said.code, said.stdout.as_str()), (Some(0), "a<b\n"), "{arguments:?}: {said:?}");
+        let printed = output(of_user(&app, home.path(), arguments).env("STATEWRIGHT_TOKEN", &token)).await;
+        assert_eq!((printed.code, printed.stdout.as_str()), (Some(0), "a<b\n"), "{arguments:?}: {printed:?}");
     }
-    let shown = told(&app, home.path(), &["state", "outputs"]).await;
+    let shown = stdout_of(&app, home.path(), &["state", "outputs"]).await;
     assert!(shown.contains(r#""a<b""#) && shown.contains(r#"{"a": [1.5, 2]}"#), "{shown}");
 }
 
 #[tokio::test]
 async fn resources_and_changes_are_shown_without_values() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     let write = async |serial: u64, value: &str| {
         let state = serde_json::json!({ "version": 4, "serial": serial, "lineage": "a", "outputs": {}, "resources": [{
             "mode": "managed", "type": "aws_vpc", "name": "main", "provider": "provider[\"r/hashicorp/aws\"].west",
             "instances": [{ "attributes": { "tags": { "Name": value } }, "dependencies": ["aws_x.y"] }] }] });
         app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.expect(200);
     };
-    let said = refused(&app, home.path(), &["state", "resources"]).await;
-    assert!(said.contains("has no version yet"), "{said}");
+    let printed = refused(&app, home.path(), &["state", "resources"]).await;
+    assert!(printed.contains("has no version yet"), "{printed}");
     write(1, "hunter2").await;
     write(2, "hunter3").await;
-    let said = told(&app, home.path(), &["state", "resources"]).await;
-    let row: Vec<&str> = said.lines().nth(1).unwrap().split_whitespace().collect();
+    let printed = stdout_of(&app, home.path(), &["state", "resources"]).await;
+    let row: Vec<&str> = printed.lines().nth(1).unwrap().split_whitespace().collect();
     assert_eq!(row, ["aws_vpc.main", "aws_vpc", "r/hashicorp/aws.west", "1"]);
-    let said = told(&app, home.path(), &["state", "resources", "net", "--version", "1", "--json"]).await;
-    let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let printed =
+        stdout_of(&app, home.path(), &["state", "resources", "net", "--version", "1", "--json"]).await;
+    let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(
         (&document["version"], &document["resources"][0]["dependencyCount"]),
         (&"1".into(), &1.into())
     );
-    assert!(!said.contains("hunter2"));
-    let said = told(&app, home.path(), &["state", "diff", "1", "2"]).await;
-    assert_eq!(said, "~ aws_vpc.main\n    ~ tags.Name\n");
+    assert!(!printed.contains("hunter2"));
+    let printed = stdout_of(&app, home.path(), &["state", "diff", "1", "2"]).await;
+    assert_eq!(printed, "~ aws_vpc.main\n    ~ tags.Name\n");
 }
 
 #[tokio::test]
 async fn advice_about_a_refused_write_is_safe_to_follow() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
-    told(&app, home.path(), &["state", "policy", "--locks-required", "true"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "policy", "--locks-required", "true"]).await;
     let state =
         serde_json::json!({ "version": 4, "serial": 1, "lineage": "a", "outputs": {}, "resources": [] });
     app.post(&format!("/tfstate/{ORG}/net"), &state).send().await.refused(409);
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
-    let said = told(&app, home.path(), &["state", "why", "net"]).await;
-    assert!(!said.contains("run it again") && said.contains("enable locking for later runs"), "{said}");
-    let id = said.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let printed = stdout_of(&app, home.path(), &["state", "why", "net"]).await;
+    assert!(
+        !printed.contains("run it again") && printed.contains("enable locking for later runs"),
+        "{printed}"
+    );
+    let id = printed.lines().nth(1).unwrap().split_whitespace().next().unwrap();
     let name = format!("{ORG}/net/default");
-    assert!(said.contains(&format!("statewright state diff 0 {id} -s {name}")), "{said}");
+    assert!(printed.contains(&format!("statewright state diff 0 {id} -s {name}")), "{printed}");
     let restore = ["state", "restore", &name, "--version", id];
-    assert!(said.contains(&format!("statewright {}", restore.join(" "))), "{said}");
-    told(&app, home.path(), &restore).await;
+    assert!(printed.contains(&format!("statewright {}", restore.join(" "))), "{printed}");
+    stdout_of(&app, home.path(), &restore).await;
 }
 
 #[tokio::test]
 async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     let commands =
         [&["state", "list"][..], &["state", "get"], &["dep", "list"], &["outputs"], &["policy", "get"]];
     // A repository of another person has a link to their server.
@@ -281,9 +288,15 @@ async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
             &[("STATEWRIGHT_TOKEN", ""), ("PULUMI_ACCESS_TOKEN", &app.token)],
         ] {
             let variables = [&[("STATEWRIGHT_URL", "")], variables].concat();
-            let said = refused_with(&app, home.path(), &variables, command).await;
-            assert!(said.contains(&format!("is not sent to {url}")), "{command:?} {variables:?}: {said}");
-            assert!(said.contains(&format!("STATEWRIGHT_URL={url}")) && !said.contains(&app.token), "{said}");
+            let message = refused_with(&app, home.path(), &variables, command).await;
+            assert!(
+                message.contains(&format!("is not sent to {url}")),
+                "{command:?} {variables:?}: {message}"
+            );
+            assert!(
+                message.contains(&format!("STATEWRIGHT_URL={url}")) && !message.contains(&app.token),
+                "{message}"
+            );
         }
     }
     let accepted = tokio::time::timeout(Duration::ZERO, theirs.accept()).await;
@@ -303,12 +316,12 @@ async fn the_server_of_a_link_gets_only_the_token_stored_for_it() {
 async fn a_wrong_token_is_reported_with_its_source() {
     let (app, home) = start().await;
     let wrong = [("STATEWRIGHT_TOKEN", "swt_wrong")];
-    let said = refused_with(&app, home.path(), &wrong, &["state", "list"]).await;
+    let message = refused_with(&app, home.path(), &wrong, &["state", "list"]).await;
     assert!(
-        said.contains("STATEWRIGHT_TOKEN") && said.contains(&format!("statewright login {}", app.url)),
-        "{said}"
+        message.contains("STATEWRIGHT_TOKEN") && message.contains(&format!("statewright login {}", app.url)),
+        "{message}"
     );
-    assert!(!said.contains("swt_wrong"), "{said}");
+    assert!(!message.contains("swt_wrong"), "{message}");
 }
 
 #[tokio::test]
@@ -317,11 +330,14 @@ async fn an_absent_server_and_another_program_have_different_errors() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let gone = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &gone)], &["state", "list"]).await;
-    assert!(said.contains(&format!("cannot reach {gone}")) && said.contains("nothing was changed"), "{said}");
+    let message = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &gone)], &["state", "list"]).await;
+    assert!(
+        message.contains(&format!("cannot reach {gone}")) && message.contains("nothing was changed"),
+        "{message}"
+    );
     let page = axum_page("<html>hello</html>").await;
-    let said = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &page)], &["state", "list"]).await;
-    assert!(said.contains("is not a Statewright server") && said.contains("--server"), "{said}");
+    let message = refused_with(&app, home.path(), &[("STATEWRIGHT_URL", &page)], &["state", "list"]).await;
+    assert!(message.contains("is not a Statewright server") && message.contains("--server"), "{message}");
 }
 
 #[tokio::test]
@@ -350,8 +366,8 @@ async fn a_certificate_is_trusted_by_the_platform_or_the_user() {
     let mut command = of_user(&app, home.path(), &["state", "list"]);
     let listed = output(command.envs(variables)).await;
     assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
-    let said = refused_with(&app, home.path(), &variables[..2], &["state", "list"]).await;
-    assert!(said.contains("ertificate") && said.contains("SSL_CERT_FILE"), "{said}");
+    let message = refused_with(&app, home.path(), &variables[..2], &["state", "list"]).await;
+    assert!(message.contains("ertificate") && message.contains("SSL_CERT_FILE"), "{message}");
 }
 
 /// A server that answers everything with this page.
@@ -367,45 +383,45 @@ async fn axum_page(page: &'static str) -> String {
 #[tokio::test]
 async fn a_missing_or_unnamed_state_is_reported_with_a_remedy() {
     let (app, home) = start().await;
-    let said = refused(&app, home.path(), &["state", "get", "net/prod"]).await;
+    let message = refused(&app, home.path(), &["state", "get", "net/prod"]).await;
     assert!(
-        said.contains(&format!("state {ORG}/net/prod not found")) && said.contains("state list"),
-        "{said}"
+        message.contains(&format!("state {ORG}/net/prod not found")) && message.contains("state list"),
+        "{message}"
     );
-    let said = refused(&app, home.path(), &["state", "get"]).await;
-    assert!(said.contains("-s PROJECT/STATE") && said.contains("state init"), "{said}");
-    let said = refused(&app, home.path(), &["state", "list", "--org", "others"]).await;
-    assert!(said.contains("others") && said.contains("--org"), "{said}");
-    told(&app, home.path(), &["state", "create", "net"]).await;
-    let said = refused(&app, home.path(), &["state", "create", "net", "--force"]).await;
-    assert!(said.contains("already exists") && said.contains("state init"), "{said}");
-    let said = refused(&app, home.path(), &["state", "diff", "1", "2"]).await;
-    assert!(said.contains("has no version") && said.contains("state versions"), "{said}");
-    let said = refused(&app, home.path(), &["state", "pull"]).await;
-    assert!(said.contains("has no version yet"), "{said}");
-    let said = refused(&app, home.path(), &["state", "outputs", "--output", "o"]).await;
-    assert!(said.contains("has no outputs"), "{said}");
+    let message = refused(&app, home.path(), &["state", "get"]).await;
+    assert!(message.contains("-s PROJECT/STATE") && message.contains("state init"), "{message}");
+    let message = refused(&app, home.path(), &["state", "list", "--org", "others"]).await;
+    assert!(message.contains("others") && message.contains("--org"), "{message}");
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
+    let message = refused(&app, home.path(), &["state", "create", "net", "--force"]).await;
+    assert!(message.contains("already exists") && message.contains("state init"), "{message}");
+    let message = refused(&app, home.path(), &["state", "diff", "1", "2"]).await;
+    assert!(message.contains("has no version") && message.contains("state versions"), "{message}");
+    let message = refused(&app, home.path(), &["state", "pull"]).await;
+    assert!(message.contains("has no version yet"), "{message}");
+    let message = refused(&app, home.path(), &["state", "outputs", "--output", "o"]).await;
+    assert!(message.contains("has no outputs"), "{message}");
 }
 
 #[tokio::test]
 async fn a_link_to_a_state_of_another_server_is_reported() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
     let other = TestApp::embedded().await;
-    let said = refused(&other, home.path(), &["state", "get"]).await;
-    assert!(said.contains(&app.url) && said.contains(&other.url), "{said}");
-    let said = refused(&other, home.path(), &["state", "create", "net"]).await;
-    assert!(said.contains("is linked to another state") && said.contains("--force"), "{said}");
-    told(&other, home.path(), &["state", "create", "net", "--force"]).await;
-    told(&other, home.path(), &["state", "get"]).await;
+    let message = refused(&other, home.path(), &["state", "get"]).await;
+    assert!(message.contains(&app.url) && message.contains(&other.url), "{message}");
+    let message = refused(&other, home.path(), &["state", "create", "net"]).await;
+    assert!(message.contains("is linked to another state") && message.contains("--force"), "{message}");
+    stdout_of(&other, home.path(), &["state", "create", "net", "--force"]).await;
+    stdout_of(&other, home.path(), &["state", "get"]).await;
 }
 
 #[tokio::test]
 async fn a_link_that_a_newer_program_wrote_is_refused_by_its_name() {
     let (app, home) = start().await;
     fs::write(home.path().join(".statewright.json"), r#"{"format":9}"#).unwrap();
-    let said = refused(&app, home.path(), &["state", "list"]).await;
-    assert!(said.contains(".statewright.json") && said.contains("newer"), "{said}");
+    let message = refused(&app, home.path(), &["state", "list"]).await;
+    assert!(message.contains(".statewright.json") && message.contains("newer"), "{message}");
 }
 
 #[tokio::test]
@@ -413,103 +429,104 @@ async fn other_files_stay_and_a_second_backend_is_not_written() {
     let (app, home) = start().await;
     let (main, backend) = (home.path().join("main.tf"), home.path().join("backend.tf"));
     fs::write(&backend, "# mine\n").unwrap();
-    let said = refused(&app, home.path(), &["state", "create", "net", "--init"]).await;
-    assert!(said.contains("backend.tf") && said.contains("--force"), "{said}");
-    assert!(told(&app, home.path(), &["state", "list"]).await.lines().count() == 1, "nothing was made");
-    told(&app, home.path(), &["state", "create", "net", "--init", "--force"]).await;
+    let message = refused(&app, home.path(), &["state", "create", "net", "--init"]).await;
+    assert!(message.contains("backend.tf") && message.contains("--force"), "{message}");
+    assert!(stdout_of(&app, home.path(), &["state", "list"]).await.lines().count() == 1, "nothing was made");
+    stdout_of(&app, home.path(), &["state", "create", "net", "--init", "--force"]).await;
     assert!(fs::read_to_string(&backend).unwrap().starts_with("# Managed by statewright"));
     // The folder has a state, so another one needs a confirmation.
-    let said = refused(&app, home.path(), &["state", "create", "other"]).await;
-    assert!(said.contains("is linked to another state") && said.contains("--force"), "{said}");
+    let message = refused(&app, home.path(), &["state", "create", "other"]).await;
+    assert!(message.contains("is linked to another state") && message.contains("--force"), "{message}");
     fs::remove_file(&backend).unwrap();
     fs::write(&main, "terraform {\n  backend \"s3\" {}\n}\n").unwrap();
-    let said = refused(&app, home.path(), &["state", "init"]).await;
-    assert!(said.contains("main.tf already has a backend (s3)"), "{said}");
+    let message = refused(&app, home.path(), &["state", "init"]).await;
+    assert!(message.contains("main.tf already has a backend (s3)"), "{message}");
     assert!(!backend.exists());
 }
 
 #[tokio::test]
 async fn nothing_is_deleted_without_a_confirmation() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
-    let said = refused(&app, home.path(), &["state", "delete"]).await;
-    assert!(said.contains("--yes"), "{said}");
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
+    let message = refused(&app, home.path(), &["state", "delete"]).await;
+    assert!(message.contains("--yes"), "{message}");
     let state = r#"{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{"s":{"value":"hush","type":"string","sensitive":true}},"resources":[{"mode":"managed","type":"t","name":"n","provider":"p","instances":[{"schema_version":0,"attributes":{}}]}],"check_results":null}"#;
     fs::write(home.path().join("a.tfstate"), state).unwrap();
-    told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
-    let said = refused(&app, home.path(), &["state", "delete", "--yes"]).await;
-    assert!(said.contains("1 resource") && said.contains("--force"), "{said}");
+    stdout_of(&app, home.path(), &["state", "import", "a.tfstate"]).await;
+    let message = refused(&app, home.path(), &["state", "delete", "--yes"]).await;
+    assert!(message.contains("1 resource") && message.contains("--force"), "{message}");
     // A user who names a secret sees it.
-    assert!(!told(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
-    assert!(!told(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));
-    assert_eq!(told(&app, home.path(), &["state", "outputs", "--output", "s"]).await, "hush\n");
-    assert_eq!(told(&app, home.path(), &["state", "outputs", "net", "-o", "s"]).await, "hush\n");
-    assert!(told(&app, home.path(), &["state", "outputs", "--show-sensitive"]).await.contains("hush"));
+    assert!(!stdout_of(&app, home.path(), &["state", "outputs"]).await.contains("hush"));
+    assert!(!stdout_of(&app, home.path(), &["state", "outputs", "--json"]).await.contains("hush"));
+    assert_eq!(stdout_of(&app, home.path(), &["state", "outputs", "--output", "s"]).await, "hush\n");
+    assert_eq!(stdout_of(&app, home.path(), &["state", "outputs", "net", "-o", "s"]).await, "hush\n");
+    assert!(stdout_of(&app, home.path(), &["state", "outputs", "--show-sensitive"]).await.contains("hush"));
 }
 
 #[tokio::test]
 async fn a_deleted_state_is_undeleted_by_a_unique_name() {
     let (app, home) = start().await;
     let id = async |arguments: &[&str]| {
-        let said = told(&app, home.path(), &[arguments, &["--json"]].concat()).await;
-        serde_json::from_str::<serde_json::Value>(&said).unwrap()["id"].as_str().unwrap().to_owned()
+        let printed = stdout_of(&app, home.path(), &[arguments, &["--json"]].concat()).await;
+        serde_json::from_str::<serde_json::Value>(&printed).unwrap()["id"].as_str().unwrap().to_owned()
     };
     let first = id(&["state", "create", "net/prod"]).await;
     // One with the same prefix, and one of another project.
     for other in ["net/prod2", "net2/prod"] {
-        told(&app, home.path(), &["state", "create", other, "--force"]).await;
-        told(&app, home.path(), &["state", "delete", other, "--yes"]).await;
+        stdout_of(&app, home.path(), &["state", "create", other, "--force"]).await;
+        stdout_of(&app, home.path(), &["state", "delete", other, "--yes"]).await;
     }
-    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    let printed = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
     assert!(
-        said.contains(&format!("no deleted state is named {ORG}/net/prod"))
-            && said.contains("state list --deleted"),
-        "{said}"
+        printed.contains(&format!("no deleted state is named {ORG}/net/prod"))
+            && printed.contains("state list --deleted"),
+        "{printed}"
     );
-    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    stdout_of(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     for named in [&["net/prod"][..], &["-s", &format!("{ORG}/net/prod")]] {
         assert_eq!(id(&[&["state", "undelete"], named].concat()).await, first);
-        told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+        stdout_of(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     }
     // A second one of that name: the error says when each of them was deleted.
     let second = id(&["state", "create", "net/prod", "--force"]).await;
-    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
-    let said = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
-    assert!(said.contains("2 deleted states") && said.contains("the id of"), "{said}");
+    stdout_of(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    let printed = refused(&app, home.path(), &["state", "undelete", "net/prod"]).await;
+    assert!(printed.contains("2 deleted states") && printed.contains("the id of"), "{printed}");
     for removed in [&first, &second] {
-        let line = said.lines().find(|line| line.contains(removed)).unwrap();
-        assert!(line.contains("deleted 20") && line.contains("by alice"), "{said}");
+        let line = printed.lines().find(|line| line.contains(removed)).unwrap();
+        assert!(line.contains("deleted 20") && line.contains("by alice"), "{printed}");
     }
     assert_eq!(id(&["state", "undelete", &second]).await, second);
     // The other one replaces the first, which is empty; it does not replace one with a version.
     assert_eq!(id(&["state", "undelete", &first]).await, first);
-    told(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
+    stdout_of(&app, home.path(), &["state", "delete", "net/prod", "--yes"]).await;
     let path = format!("/tfstate/{ORG}/net/prod");
     app.post(&path, &serde_json::json!({ "version": 4, "serial": 1, "lineage": "a" }))
         .send()
         .await
         .expect(200);
-    let said = refused(&app, home.path(), &["state", "undelete", &first]).await;
-    assert!(said.contains("already exists"), "{said}");
+    let printed = refused(&app, home.path(), &["state", "undelete", &first]).await;
+    assert!(printed.contains("already exists"), "{printed}");
 }
 
 #[tokio::test]
 async fn a_policy_change_keeps_the_other_settings() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net"]).await;
-    let shown =
-        async |arguments: &[&str]| told(&app, home.path(), &[&["state", "policy"], arguments].concat()).await;
+    stdout_of(&app, home.path(), &["state", "create", "net"]).await;
+    let shown = async |arguments: &[&str]| {
+        stdout_of(&app, home.path(), &[&["state", "policy"], arguments].concat()).await
+    };
     assert_eq!(shown(&[]).await, format!("{ORG}/net/default has no write policy\n"));
     shown(&["--locks-required", "true", "--lock-expires-after", "12h"]).await;
-    let said = shown(&["net", "--delete-allowed", "true", "--strict", "true"]).await;
+    let printed = shown(&["net", "--delete-allowed", "true", "--strict", "true"]).await;
     let expected = ["deleteAllowed", "lockExpiresAfterSeconds 43200", "locksRequired", "strict"].join(", ");
-    assert_eq!(said, format!("{ORG}/net/default: {expected}\n"));
+    assert_eq!(printed, format!("{ORG}/net/default: {expected}\n"));
     let delete = app.request(reqwest::Method::DELETE, &format!("/tfstate/{ORG}/net"));
     delete.send().await.expect(200);
-    told(&app, home.path(), &["state", "undelete"]).await;
-    let said =
+    stdout_of(&app, home.path(), &["state", "undelete"]).await;
+    let printed =
         shown(&["--locks-required", "false", "--lock-expires-after", "never", "--strict", "false"]).await;
-    assert_eq!(said, format!("{ORG}/net/default: deleteAllowed\n"));
+    assert_eq!(printed, format!("{ORG}/net/default: deleteAllowed\n"));
     let wrong =
         output(&mut of_user(&app, home.path(), &["state", "policy", "--lock-expires-after", "soon"])).await;
     assert!(wrong.code == Some(2) && wrong.stderr.contains("12h"), "{wrong:?}");
@@ -518,34 +535,37 @@ async fn a_policy_change_keeps_the_other_settings() {
 #[tokio::test]
 async fn outputs_are_shown_of_whatever_is_named_as_elsewhere() {
     let (app, home) = start().await;
-    told(&app, home.path(), &["state", "create", "net/prod"]).await;
+    stdout_of(&app, home.path(), &["state", "create", "net/prod"]).await;
     let text = r#"{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"l","outputs":{"o":{"value":"v","type":"string"}},"resources":[],"check_results":null}"#;
     fs::write(home.path().join("a.tfstate"), text).unwrap();
-    told(&app, home.path(), &["state", "import", "a.tfstate"]).await;
-    let shown = told(&app, home.path(), &["state", "get", "--json"]).await;
+    stdout_of(&app, home.path(), &["state", "import", "a.tfstate"]).await;
+    let shown = stdout_of(&app, home.path(), &["state", "get", "--json"]).await;
     let id = serde_json::from_str::<serde_json::Value>(&shown).unwrap()["id"].as_str().unwrap().to_owned();
     fs::remove_file(home.path().join(".statewright.json")).unwrap();
     let full = format!("{ORG}/net/prod");
     for named in ["net/prod", &full, &id] {
         for command in [&["outputs"][..], &["state", "outputs"]] {
-            let said = told(&app, home.path(), &[command, &[named]].concat()).await;
-            assert!(said.lines().any(|line| line.starts_with("o ") && line.ends_with("\"v\"")), "{said}");
+            let printed = stdout_of(&app, home.path(), &[command, &[named]].concat()).await;
+            assert!(
+                printed.lines().any(|line| line.starts_with("o ") && line.ends_with("\"v\"")),
+                "{printed}"
+            );
         }
     }
-    let said = refused(&app, home.path(), &["outputs", &id, "--kind", "stack"]).await;
-    assert!(said.contains("the id of a state"), "{said}");
-    let said = refused(&app, home.path(), &["outputs", "others/net/prod"]).await;
-    assert!(said.contains("others"), "{said}");
+    let printed = refused(&app, home.path(), &["outputs", &id, "--kind", "stack"]).await;
+    assert!(printed.contains("the id of a state"), "{printed}");
+    let printed = refused(&app, home.path(), &["outputs", "others/net/prod"]).await;
+    assert!(printed.contains("others"), "{printed}");
 }
 
 #[tokio::test]
 async fn a_list_shows_the_status_of_states() {
     let (app, home) = start().await;
     for project in ["net", "web"] {
-        told(&app, home.path(), &["state", "create", project, "--force"]).await;
+        stdout_of(&app, home.path(), &["state", "create", project, "--force"]).await;
     }
-    told(&app, home.path(), &["dep", "add", "net", "vpc"]).await;
-    let listed = told(&app, home.path(), &["state", "list"]).await;
+    stdout_of(&app, home.path(), &["dep", "add", "net", "vpc"]).await;
+    let listed = stdout_of(&app, home.path(), &["state", "list"]).await;
     let row = |name: &str| {
         let line = listed.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
@@ -553,7 +573,7 @@ async fn a_list_shows_the_status_of_states() {
     assert_eq!(row("STATE")[8..], ["STATUS", "DEPENDS", "ON", "LABELS"], "{listed}");
     assert_eq!(row("net/default")[8..], ["clean", "-"], "{listed}");
     assert_eq!(row("web/default")[8..], ["stale", "net/default"], "{listed}");
-    let shown = told(&app, home.path(), &["state", "get", "web"]).await;
+    let shown = stdout_of(&app, home.path(), &["state", "get", "web"]).await;
     assert!(shown.contains("\nstatus     stale\ndepends on net/default\n"), "{shown}");
 }
 
@@ -565,18 +585,21 @@ async fn lists_are_read_to_their_end() {
         let state = serde_json::json!({ "project": "net", "state": format!("s{number:03}") });
         app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
     }
-    let listed = told(&app, home.path(), &["state", "list"]).await;
+    let listed = stdout_of(&app, home.path(), &["state", "list"]).await;
     assert_eq!(listed.lines().count(), 206);
-    let some = told(&app, home.path(), &["state", "list", "--limit", "3", "--json"]).await;
+    let some = stdout_of(&app, home.path(), &["state", "list", "--limit", "3", "--json"]).await;
     let some: serde_json::Value = serde_json::from_str(&some).unwrap();
     assert_eq!(some["states"].as_array().unwrap().len(), 3);
-    assert_eq!(told(&app, home.path(), &["state", "list", "--project", "other"]).await.lines().count(), 1);
+    assert_eq!(
+        stdout_of(&app, home.path(), &["state", "list", "--project", "other"]).await.lines().count(),
+        1
+    );
 }
 
 #[tokio::test]
 async fn completions_have_the_commands_of_users() {
     let (app, home) = start().await;
-    let script = told(&app, home.path(), &["completions", "bash"]).await;
+    let script = stdout_of(&app, home.path(), &["completions", "bash"]).await;
     for word in ["undelete", "rejected", "--show-sensitive", "tf"] {
         assert!(script.contains(word), "{word}");
     }

@@ -117,12 +117,12 @@ fn outline(expr: &Value, is_base: bool) -> Value {
         let accessor = |it: &Value| json!([it["key"], it["index"]]);
         list.as_array().map_or(Value::Null, |list| list.iter().map(accessor).collect())
     };
-    let mut told = json!({ "at": begin(&expr["range"]) });
+    let mut outlined = json!({ "at": begin(&expr["range"]) });
     if expr["base"].is_object() {
-        told["base"] = outline(&expr["base"], true);
+        outlined["base"] = outline(&expr["base"], true);
     }
     if is_base {
-        return told;
+        return outlined;
     }
     for (name, part) in expr.as_object().into_iter().flatten() {
         let part = match (name.as_str(), part) {
@@ -156,10 +156,10 @@ fn outline(expr: &Value, is_base: bool) -> Value {
         let is_empty = part.as_array().is_some_and(Vec::is_empty)
             || part.as_object().is_some_and(serde_json::Map::is_empty);
         if !is_empty {
-            told[name] = part;
+            outlined[name] = part;
         }
     }
-    told
+    outlined
 }
 
 /// Cases in which expressions are described differently: an index below zero is not a name here, a value that
@@ -168,7 +168,7 @@ const TOLD_APART: [&str; 3] = ["invalid-access", "merge-unknown", "rotate-state"
 
 #[test]
 fn expressions_are_described_as_in_the_reference() {
-    let mut told = 0;
+    let mut outlined = 0;
     let mut different = BTreeMap::new();
     for (name, case, expected) in published() {
         let evaluated = ours(&case, false);
@@ -179,14 +179,14 @@ fn expressions_are_described_as_in_the_reference() {
         if expected["loadDiags"].is_array() || theirs["object"].is_null() {
             continue;
         }
-        told += 1;
+        outlined += 1;
         if ours != theirs {
             different.insert(name, format!("{ours}\nfor {theirs}"));
         }
     }
     let names: Vec<&str> = different.keys().map(String::as_str).collect();
     assert_eq!(names, TOLD_APART, "{different:#?}");
-    assert_eq!(told, 37);
+    assert_eq!(outlined, 37);
 }
 
 /// Values with secrets as a client shows them.

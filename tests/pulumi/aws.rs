@@ -24,7 +24,7 @@ impl Store {
         let store = Self(StandIn::of_this_process().environment(&names));
         // A second setup finds what the first has created, and breaks nothing.
         for outcome in ["made", "found"] {
-            let done = store.told(&["aws", "setup", "--json"]).await;
+            let done = store.json_of(&["aws", "setup", "--json"]).await;
             assert_eq!(done["done"][0], json!({ "what": "table", "name": names.table, "outcome": outcome }));
         }
         store
@@ -38,7 +38,7 @@ impl Store {
     }
 
     /// The stdout of an operator's command.
-    async fn told(&self, arguments: &[&str]) -> Value {
+    async fn json_of(&self, arguments: &[&str]) -> Value {
         let output = self.statewright(arguments).stderr(Stdio::piped()).output().await.unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
@@ -115,7 +115,7 @@ async fn servers_that_share_a_store_are_as_one() {
         alone.run(["stack", "select", "dev"]).await.assert_success();
         assert_eq!(export(&alone).await, state);
     }
-    let listed = store.told(&["stack", "list", "--json"]).await;
+    let listed = store.json_of(&["stack", "list", "--json"]).await;
     assert_eq!(listed["stacks"][0]["stack"], "main/shared/dev", "{listed}");
 }
 

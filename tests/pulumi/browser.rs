@@ -61,9 +61,9 @@ async fn at_provider(page: &mut Chromium, provider: &Provider, name: &str) {
 /// The address that `pulumi login` prints when it cannot open a browser.
 async fn printed_address(login: &Running) -> String {
     login.says("Waiting for login to complete").await;
-    let said = login.said();
-    let address = said.split_whitespace().find(|word| word.contains("/cli-login?"));
-    address.unwrap_or_else(|| panic!("no address: {said}")).to_owned()
+    let printed = login.stdout_text();
+    let address = printed.split_whitespace().find(|word| word.contains("/cli-login?"));
+    address.unwrap_or_else(|| panic!("no address: {printed}")).to_owned()
 }
 
 #[tokio::test]
@@ -130,9 +130,9 @@ async fn pulumi_logs_in_by_a_browser_and_a_provider() {
 
 /// The word with this text that a command has printed.
 fn printed(command: &Running, text: &str) -> String {
-    let said = command.said();
-    let word = said.split_whitespace().find(|word| word.contains(text));
-    word.unwrap_or_else(|| panic!("no {text}: {said}")).to_owned()
+    let output = command.stdout_text();
+    let word = output.split_whitespace().find(|word| word.contains(text));
+    word.unwrap_or_else(|| panic!("no {text}: {output}")).to_owned()
 }
 
 /// Runs a command of `statewright` in the home of a client.

@@ -115,7 +115,7 @@ async fn the_automation_api_distinguishes_a_conflict_from_a_failure() {
     state_once(&app, "automated", |state| !pending(state).is_empty()).await;
     up.pause();
     let (python, program) = tools::automation_api();
-    let told = async || {
+    let view = async || {
         let arguments = [program.as_os_str(), "dev".as_ref()];
         cli.run_program(python, &arguments).await.assert_success().json()
     };
@@ -123,11 +123,11 @@ async fn the_automation_api_distinguishes_a_conflict_from_a_failure() {
         "listed": { "dev": true }, "up": "ConcurrentUpdateError", "create": "StackAlreadyExistsError",
         "select": "StackNotFoundError",
     });
-    assert_eq!(told().await, expected);
+    assert_eq!(view().await, expected);
     up.resume();
     up.wait().await.assert_success();
-    let told = told().await;
-    assert_eq!((&told["listed"]["dev"], &told["up"]), (&json!(false), &json!("done")), "{told}");
+    let seen = view().await;
+    assert_eq!((&seen["listed"]["dev"], &seen["up"]), (&json!(false), &json!("done")), "{seen}");
 }
 
 /// Every user who sees a stack sees the id of its update. The update still belongs to the user who began it,

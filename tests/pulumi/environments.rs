@@ -84,9 +84,9 @@ async fn a_secret_in_a_comment_is_warned_of_and_saved() {
     write(&cli, "acme/web/base", "values: {n: 1}\n").await;
     cli.write("environment.yaml", "values:\n  # old: {fn::secret: hunter2}\n  new: {fn::secret: hunter3}\n");
     let edited = run(&cli, "env edit acme/web/base --file environment.yaml").await;
-    let said =
+    let printed =
         ["Environment updated.", "Warning: a secret in a comment is stored as text", "on web/base line 2:"];
-    assert_says(&edited, &said);
+    assert_says(&edited, &printed);
     let kept = run(&cli, "env get acme/web/base --definition").await;
     assert!(kept.stdout.contains("# old: {fn::secret: hunter2}"), "{kept}");
     assert!(!kept.stdout.contains("hunter3"), "{kept}");
@@ -261,8 +261,8 @@ async fn the_service_holds_the_configuration_of_a_stack() {
     cli.yaml_project("remote", SECRET_PROGRAM);
     let made = run(&cli, "stack init prod --remote-config").await;
     assert_says(&made, &["Created environment remote/prod for stack configuration"]);
-    let told = app.get("/api/stacks/acme/remote/prod/config").send().await.expect(200);
-    assert_eq!(told, json!({ "environment": "remote/prod" }));
+    let config = app.get("/api/stacks/acme/remote/prod/config").send().await.expect(200);
+    assert_eq!(config, json!({ "environment": "remote/prod" }));
     run(&cli, "env set acme/remote/prod pulumiConfig.password hunter2 --secret").await;
     assert_says(&run(&cli, "config").await, &["password", "[secret]"]);
     assert_eq!(run(&cli, "config get password").await.stdout, "hunter2\n");

@@ -109,6 +109,6 @@ async fn pulumi_api_finds_operations_by_name() {
     assert_eq!(shown["tags"]["team"], json!(null), "{shown}");
     let listed = cli.run(["api", "list"]).await.assert_success();
     assert_says(&listed, &["List the members of an organization, with their roles"]);
-    let told = cli.run(["api", "describe", "ListUserStacks"]).await.assert_success();
-    assert_says(&told, &["continuationToken", "resourceCount"]);
+    let described = cli.run(["api", "describe", "ListUserStacks"]).await.assert_success();
+    assert_says(&described, &["continuationToken", "resourceCount"]);
 }

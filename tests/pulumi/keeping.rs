@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::commands::{document, refused, run, told};
+use statewright_tests::commands::{document, refused, run, stdout_of};
 
 use crate::server::{Server, folder as new_folder};
 use crate::support::{SECRET_PROGRAM, UP, assert_says, export, names, pending};
@@ -69,7 +69,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_with_its_secrets() {
     let words = refused(&folder, 1, &["stack", "restore", "main/kept/dev", "--deleted"]).await;
     assert!(words.contains("select one by its id"), "{words}");
     let id = line["id"].as_str().unwrap();
-    let back = told(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
+    let back = stdout_of(&folder, &["stack", "restore", "main/kept/dev", "--deleted", "--id", id]).await;
     assert!(back.contains("main/kept/dev is undeleted"), "{back}");
 
     cli.run(["stack", "select", "dev"]).await.assert_success();
@@ -124,7 +124,7 @@ async fn a_backup_made_during_an_update_restores_and_continues() {
 
     let words = refused(&folder, 1, &["restore", "--from", to]).await;
     assert!(words.contains("is not empty. Nothing was changed"), "{words}");
-    let done = told(&folder, &["restore", "--from", to, "--data", from]).await;
+    let done = stdout_of(&folder, &["restore", "--from", to, "--data", from]).await;
     assert!(done.contains("statewright serve --data"), "{done}");
     let check = json_of(&restored, &["check"]).await;
     assert_eq!(check["problems"], 0, "{check}");
@@ -190,11 +190,11 @@ async fn a_check_with_problems_exits_with_1() {
     let stack = std::fs::read_dir(&snapshots).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_dir_all(&stack).unwrap();
     let output = run(&folder, &["check"]).await;
-    let (said, words) = (output.stdout, output.stderr);
-    assert_eq!(output.code, Some(1), "{said}");
+    let (printed, words) = (output.stdout, output.stderr);
+    assert_eq!(output.code, Some(1), "{printed}");
     assert!(
-        said.contains("main/broken/dev: version 1: the blob snap/") && said.contains("is missing"),
-        "{said}"
+        printed.contains("main/broken/dev: version 1: the blob snap/") && printed.contains("is missing"),
+        "{printed}"
     );
     assert!(words.contains("1 problem found"), "{words}");
 }

@@ -48,16 +48,16 @@ impl OnAws {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
-    async fn told(&self, arguments: &[&str]) -> Value {
-        let (code, told, said) = self.run(&[arguments, &["--json"]].concat()).await;
-        assert_eq!(code, Some(0), "{arguments:?}: {said}");
-        serde_json::from_str(&told).unwrap()
+    async fn json_of(&self, arguments: &[&str]) -> Value {
+        let (code, printed, message) = self.run(&[arguments, &["--json"]].concat()).await;
+        assert_eq!(code, Some(0), "{arguments:?}: {message}");
+        serde_json::from_str(&printed).unwrap()
     }
 
     async fn refused(&self, arguments: &[&str], words: &str) {
-        let (code, told, said) = self.run(arguments).await;
-        assert_eq!((code, told.as_str()), (Some(1), ""), "{arguments:?}: {said}");
-        assert!(said.contains(words), "{arguments:?}: {said}");
+        let (code, printed, message) = self.run(arguments).await;
+        assert_eq!((code, printed.as_str()), (Some(1), ""), "{arguments:?}: {message}");
+        assert!(message.contains(words), "{arguments:?}: {message}");
     }
 
     /// Kills a copy, like a power cut, at its `nth` request to AWS.
@@ -126,14 +126,14 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
         aws.refused(&["serve", "--store", "aws", "--listen", "127.0.0.1:0"], "is not finished").await;
         aws.refused(&["stack", "list", "--store", "aws"], "is not finished").await;
     }
-    let copied = aws.told(&there).await;
+    let copied = aws.json_of(&there).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
     assert!(copied["items"].as_u64() > copied["itemsWritten"].as_u64(), "some existed already: {copied}");
     aws.refused(&there, "the target is not empty. Nothing was changed").await;
 
     let server = aws.serve(&address).await;
     assert_eq!(seen(&cli, 2).await, before);
-    let check = aws.told(&["check", "--orphans", "--store", "aws"]).await;
+    let check = aws.json_of(&["check", "--orphans", "--store", "aws"]).await;
     assert_eq!((&check["problems"], &check["orphans"]), (&0.into(), &serde_json::json!([])), "{check}");
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["2 unchanged"]);
@@ -151,7 +151,7 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     aws.killed_at(31, &home).await;
     let unfinished = ["serve", "--data", text(&back), "--listen", "127.0.0.1:0"];
     aws.refused(&unfinished, "is not finished").await;
-    let copied = aws.told(&home).await;
+    let copied = aws.json_of(&home).await;
     assert_eq!((&copied["resumed"], &copied["finished"]), (&true.into(), &true.into()), "{copied}");
     // The target must not be the source of an earlier copy, or contain other files.
     aws.refused(&["copy", "--from", "aws", "--to", text(&folder)], "the target is not empty").await;
@@ -165,6 +165,6 @@ async fn a_store_moves_to_aws_and_back_with_history_and_secrets() {
     assert_eq!(seen(&cli, 4).await, after);
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["3 unchanged"]);
-    let check = aws.told(&["check", "--orphans", "--data", text(&back)]).await;
+    let check = aws.json_of(&["check", "--orphans", "--data", text(&back)]).await;
     assert_eq!((&check["problems"], &check["orphans"]), (&0.into(), &serde_json::json!([])), "{check}");
 }

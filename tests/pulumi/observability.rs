@@ -115,23 +115,25 @@ async fn an_operator_sees_who_did_what_and_how_much() {
     cli.run(["stack", "output", "--show-secrets"]).await.assert_success();
     cli.run(["stack", "rm", "--yes", "--force"]).await.assert_success();
     let made =
-        commands::told(&folder, &["token", "create", "ci", "--audit-log", audit.to_str().unwrap()]).await;
+        commands::stdout_of(&folder, &["token", "create", "ci", "--audit-log", audit.to_str().unwrap()])
+            .await;
     commands::refused(&folder, 1, &["token", "create", "ci", "--audit-log", audit.to_str().unwrap()]).await;
 
-    let said = |record: &Value| {
+    let summary = |record: &Value| {
         format!("{} {}", record["action"].as_str().unwrap(), record["result"].as_str().unwrap())
     };
     let (sign_ins, before): (Vec<_>, Vec<_>) =
         lines(&moved).into_iter().partition(|record| record["action"] == "user.sign_in");
     assert!(sign_ins.iter().all(|record| record["user"] == "admin") && !sign_ins.is_empty(), "{sign_ins:?}");
-    let actions: Vec<String> = before.iter().map(said).filter(|said| !said.starts_with("secrets.")).collect();
+    let actions: Vec<String> =
+        before.iter().map(summary).filter(|summary| !summary.starts_with("secrets.")).collect();
     assert_eq!(actions, ["stack.create done", "update.begin done", "update.end done"]);
     for record in &before {
         assert_eq!(record["from"].as_str().unwrap().split(':').next(), Some("127.0.0.1"), "{record}");
         assert!(record["user"] == "admin" || record["action"] == "update.end", "{record}");
         assert_eq!((&record["project"], &record["stack"]), (&"watched".into(), &"dev".into()), "{record}");
     }
-    let after: Vec<String> = lines(&audit).iter().map(said).collect();
+    let after: Vec<String> = lines(&audit).iter().map(summary).collect();
     assert!(after.contains(&"secrets.open done".to_owned()), "{after:?}");
     assert_eq!(after[after.len() - 3..], ["stack.delete done", "command done", "command refused"]);
     let words = lines(&audit).pop().unwrap()["detail"].as_str().unwrap().to_owned();

@@ -3,7 +3,7 @@
 use serde_json::json;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::commands::{run, told};
+use statewright_tests::commands::{run, stdout_of};
 
 use crate::support::{REFRESH, UP, assert_says, export, export_version, names, outputs, yaml};
 
@@ -42,7 +42,7 @@ async fn a_restored_version_has_the_current_name_of_the_stack() {
     cli.yaml_project("shop", LARGER);
     cli.run(UP).await.assert_success();
 
-    told(app.folder(), &["stack", "restore", "acme/shop/dev", "--version", "1"]).await;
+    stdout_of(app.folder(), &["stack", "restore", "acme/shop/dev", "--version", "1"]).await;
     assert_eq!(export(&cli).await, first);
     assert_eq!(outputs(&cli).await, json!({ "hidden": "hunter2" }));
     let history = cli.run(["stack", "history", "--json"]).await.assert_success().json();
@@ -56,9 +56,9 @@ async fn a_restored_version_has_the_current_name_of_the_stack() {
 
     cli.run(["stack", "rename", "prod"]).await.assert_success();
     let before = export(&cli).await;
-    let diff = told(app.folder(), &["stack", "diff", "acme/shop/prod", "1", "3"]).await;
+    let diff = stdout_of(app.folder(), &["stack", "diff", "acme/shop/prod", "1", "3"]).await;
     assert_eq!(diff, "versions 1 and 3 do not differ\n");
-    told(app.folder(), &["stack", "restore", "acme/shop/prod", "--version", "2"]).await;
+    stdout_of(app.folder(), &["stack", "restore", "acme/shop/prod", "--version", "2"]).await;
     assert_eq!(names(&export(&cli).await), ["shop-prod", "default", "first", "second"]);
     assert_eq!(
         export(&cli).await["deployment"]["secrets_providers"],
@@ -95,18 +95,18 @@ async fn a_server_moves_to_another_address() {
     let rehome = ["rehome", "--from", old.as_str(), "--to", new.as_str()];
     let held = run(app.folder(), &rehome).await;
     assert_eq!((held.code, held.stdout.contains("Another update is currently in progress")), (Some(1), true));
-    told(app.folder(), &["stack", "unlock", "acme/shop/dev", "--yes"]).await;
-    let done = told(app.folder(), &rehome).await;
+    stdout_of(app.folder(), &["stack", "unlock", "acme/shop/dev", "--yes"]).await;
+    let done = stdout_of(app.folder(), &rehome).await;
     assert!(done.contains("acme/shop/dev"), "{done}");
     let up = cli.run(UP).await.assert_success();
     assert_says(&up, &["2 unchanged"]);
     assert!(!up.to_string().contains("warning"), "{up}");
     assert_eq!(outputs(&cli).await, json!({ "hidden": "hunter2" }));
-    let again = told(app.folder(), &rehome).await;
+    let again = stdout_of(app.folder(), &rehome).await;
     assert!(again.contains("none of them names"), "{again}");
 
     // A user who is logged in to both gets a warning, and the client itself writes the address that it uses.
-    told(app.folder(), &["rehome", "--from", &new, "--to", &old]).await;
+    stdout_of(app.folder(), &["rehome", "--from", &new, "--to", &old]).await;
     login(&old).await;
     login(&new).await;
     let up = cli.run(UP).await.assert_success();

@@ -26,12 +26,12 @@ async fn a_protected_stack_outlives_a_destroy_and_a_removal() {
         (&cli, &["stack", "rm", "--yes", "--force"]),
     ] {
         let refused = client.run(arguments).await.assert_failure();
-        let said = [
+        let printed = [
             "[409] Conflict: stack acme/guarded/dev is protected, by alice since ",
             "with the reason \"it is production\": have an admin lift that",
             "statewright unprotect acme/guarded/dev --kind stack",
         ];
-        assert_says(&refused, &said);
+        assert_says(&refused, &printed);
     }
     // Nothing was deleted, and everything else works.
     assert_eq!(export(&cli).await, before);

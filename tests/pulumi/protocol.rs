@@ -193,8 +193,8 @@ async fn saves(app: &TestApp, project: &str, steps: usize) -> (usize, usize) {
     assert_eq!(whole + deltas, log.len(), "{log:?}");
     assert!(whole + deltas >= steps, "{log:?}");
     let requests = app.take_requests();
-    let asked = |tail: &str| requests.iter().filter(|request| request.ends_with(tail)).count();
-    assert_eq!((asked("/checkpointverbatim"), asked("/checkpointdelta")), (whole, deltas));
-    assert_eq!(asked("/checkpoint"), 0);
+    let sent = |tail: &str| requests.iter().filter(|request| request.ends_with(tail)).count();
+    assert_eq!((sent("/checkpointverbatim"), sent("/checkpointdelta")), (whole, deltas));
+    assert_eq!(sent("/checkpoint"), 0);
     (whole, deltas)
 }

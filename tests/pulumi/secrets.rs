@@ -60,9 +60,9 @@ async fn secrets_may_be_kept_under_a_passphrase() {
     cli.run(["up", "--yes"]).await.assert_success();
     let shown = cli.run(["stack", "output", "--json", "--show-secrets"]).await.assert_success().json();
     assert_eq!(shown, serde_json::json!({"open": "in-the-open", "hidden": PLAINTEXT}));
-    let asked: Vec<_> =
+    let requests: Vec<_> =
         app.take_requests().into_iter().filter(|request| request.ends_with("crypt")).collect();
-    assert_eq!(asked, Vec::<String>::new());
+    assert_eq!(requests, Vec::<String>::new());
 
     let wrong = cli.env("PULUMI_CONFIG_PASSPHRASE", "of somebody else");
     let refused = wrong.run(["stack", "output", "--show-secrets"]).await.assert_failure();

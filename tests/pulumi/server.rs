@@ -122,7 +122,7 @@ pub(crate) async fn operator(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// The stdout of an operator's command that succeeds.
-async fn told(folder: &Path, arguments: &[&str]) -> String {
+async fn stdout_of(folder: &Path, arguments: &[&str]) -> String {
     let output = operator(folder, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
@@ -199,7 +199,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
 #[tokio::test]
 async fn the_help_shows_the_default_address() {
     let (_parent, folder) = folder();
-    let help = told(&folder, &["serve", "--help"]).await;
+    let help = stdout_of(&folder, &["serve", "--help"]).await;
     assert!(help.contains("[default: 127.0.0.1:8080]"), "{help}");
     assert!(!folder.exists());
 }
@@ -322,7 +322,7 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
 
     let up = cli.spawn(UP);
     up.says("item-00000 creating").await;
-    let made = told(&folder, &["token", "create", "ci", "--expires-in", "12h"]).await;
+    let made = stdout_of(&folder, &["token", "create", "ci", "--expires-in", "12h"]).await;
     let ci = PulumiCli::new().backend(&server.url).token(made.trim());
     let whoami = ci.run(["whoami", "--verbose"]).await.assert_success();
     assert_says(&whoami, &["User: admin", "Token type: personal"]);
@@ -330,8 +330,8 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
 
     let again = refused(&folder, &["token", "create", "ci"]).await;
     assert!(again.contains("already has a token named ci"), "{again}");
-    let unused = told(&folder, &["token", "create", "unused"]).await;
-    let listed = told(&folder, &["token", "list"]).await;
+    let unused = stdout_of(&folder, &["token", "create", "unused"]).await;
+    let listed = stdout_of(&folder, &["token", "list"]).await;
     assert!(!listed.contains(made.trim()) && !listed.contains(unused.trim()), "{listed}");
     let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
     let names: Vec<_> = rows.iter().map(|row| row[0]).collect();
@@ -342,7 +342,7 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
     assert_eq!(rows[2][3], "never");
 
     // The server never saw this one, so it has nothing in its cache.
-    told(&folder, &["token", "revoke", "unused"]).await;
+    stdout_of(&folder, &["token", "revoke", "unused"]).await;
     let ended = PulumiCli::new().token(unused.trim()).run(["login", &server.url]).await.assert_failure();
     assert_says(&ended, &["Unauthorized: No credentials provided or are invalid."]);
     let words = refused(&folder, &["token", "revoke", "unused"]).await;
@@ -354,10 +354,10 @@ async fn tokens_are_created_and_revoked_while_a_server_runs() {
 #[tokio::test]
 async fn a_revoked_token_is_refused_within_a_minute() {
     let app = TestApp::embedded_on_manual_clock().await;
-    let made = told(app.folder(), &["token", "create", "ci", "--user", USER]).await;
+    let made = stdout_of(app.folder(), &["token", "create", "ci", "--user", USER]).await;
     let ci = PulumiCli::new().backend(&app.url).token(made.trim());
     ci.run(["stack", "ls", "--all"]).await.assert_success();
-    told(app.folder(), &["token", "revoke", "ci", "--user", USER]).await;
+    stdout_of(app.folder(), &["token", "revoke", "ci", "--user", USER]).await;
     app.advance(Duration::from_secs(61));
     let refused = ci.run(["stack", "ls", "--all"]).await.assert_failure();
     assert_says(&refused, &["this command requires logging in"]);

@@ -32,7 +32,7 @@ async fn commands_for_missing_things_report_that_and_fail() {
         (&["org", "member", "list"], &["alice", "admin", "1 member(s)"]),
         (&["org", "role", "list"], &["outputs", "apply", "member"]),
     ] {
-        let told = cli.run(command).await.assert_success();
-        assert_says(&told, words);
+        let printed = cli.run(command).await.assert_success();
+        assert_says(&printed, words);
     }
 }

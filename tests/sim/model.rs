@@ -44,7 +44,7 @@ enum Operation {
 
 /// The client's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Answer {
     Done,
     Exists,
     Missing,
@@ -110,32 +110,32 @@ impl Model {
     }
 
     /// `number`: what an append or an import saves. `None`: the client has nothing to do this with.
-    fn apply(&mut self, operation: Operation, number: u64, now: Timestamp) -> Option<Told> {
+    fn apply(&mut self, operation: Operation, number: u64, now: Timestamp) -> Option<Answer> {
         let is_running = self.fate() == Some(Fate::Running);
-        let told = match operation {
-            Operation::Create if self.stack.is_some() => Told::Exists,
+        let answer = match operation {
+            Operation::Create if self.stack.is_some() => Answer::Exists,
             Operation::Create => {
                 self.stacks_made += 1;
                 let serial = self.stacks_made;
                 self.stack = Some(Stack { serial, version: 0, state: BTreeSet::new(), running: None });
-                Told::Done
+                Answer::Done
             }
             Operation::Remove { force } => match &self.stack {
-                None => Told::Missing,
-                Some(Stack { running: Some(_), .. }) => Told::Held,
-                Some(Stack { state, .. }) if !force && !state.is_empty() => Told::HasResources,
+                None => Answer::Missing,
+                Some(Stack { running: Some(_), .. }) => Answer::Held,
+                Some(Stack { state, .. }) if !force && !state.is_empty() => Answer::HasResources,
                 Some(_) => {
                     self.stack = None;
-                    Told::Done
+                    Answer::Done
                 }
             },
             Operation::Begin => match &mut self.stack {
-                None => Told::Missing,
-                Some(Stack { running: Some(_), .. }) => Told::Held,
+                None => Answer::Missing,
+                Some(Stack { running: Some(_), .. }) => Answer::Held,
                 Some(stack) => {
                     stack.running = Some(Running { until: now.plus(LEASE), acked: BTreeSet::new() });
                     self.update = Some((stack.serial, Fate::Running));
-                    Told::Done
+                    Answer::Done
                 }
             },
             Operation::Append | Operation::Renew => {
@@ -144,64 +144,64 @@ impl Model {
                 match stack.and_then(|stack| stack.running.as_mut()) {
                     Some(running) if matches!(operation, Operation::Append) => {
                         running.acked.insert(number);
-                        Told::Done
+                        Answer::Done
                     }
                     Some(running) => {
                         running.until = now.plus(LEASE);
-                        Told::Done
+                        Answer::Done
                     }
-                    None => Told::Fenced,
+                    None => Answer::Fenced,
                 }
             }
             Operation::Complete(outcome) => match self.fate()? {
                 Fate::Running => {
                     self.end(Fate::Completed(outcome));
-                    Told::Done
+                    Answer::Done
                 }
-                Fate::Completed(ended) if ended == outcome => Told::Done,
-                Fate::Completed(_) | Fate::Cancelled | Fate::Expired => Told::Fenced,
+                Fate::Completed(ended) if ended == outcome => Answer::Done,
+                Fate::Completed(_) | Fate::Cancelled | Fate::Expired => Answer::Fenced,
             },
             Operation::Cancel => {
                 let (serial, fate) = self.update?;
                 match (&self.stack, fate) {
-                    (None, _) => Told::Missing,
-                    (Some(stack), _) if stack.serial != serial => Told::NoUpdate,
+                    (None, _) => Answer::Missing,
+                    (Some(stack), _) if stack.serial != serial => Answer::NoUpdate,
                     (Some(_), Fate::Running) => {
                         self.end(Fate::Cancelled);
-                        Told::Done
+                        Answer::Done
                     }
-                    (Some(_), Fate::Cancelled) => Told::Done,
-                    (Some(_), Fate::Completed(_) | Fate::Expired) => Told::Over,
+                    (Some(_), Fate::Cancelled) => Answer::Done,
+                    (Some(_), Fate::Completed(_) | Fate::Expired) => Answer::Over,
                 }
             }
             Operation::Import => match &mut self.stack {
-                None => Told::Missing,
-                Some(Stack { running: Some(_), .. }) => Told::Held,
+                None => Answer::Missing,
+                Some(Stack { running: Some(_), .. }) => Answer::Held,
                 Some(stack) => {
                     stack.version += 1;
                     stack.state.insert(number);
-                    Told::Done
+                    Answer::Done
                 }
             },
-            Operation::Encrypt => self.stack.as_ref().map_or(Told::Missing, |_| Told::Done),
-            Operation::Wait { .. } | Operation::WaitForLease { .. } => Told::Done,
+            Operation::Encrypt => self.stack.as_ref().map_or(Answer::Missing, |_| Answer::Done),
+            Operation::Wait { .. } | Operation::WaitForLease { .. } => Answer::Done,
         };
-        Some(told)
+        Some(answer)
     }
 }
 
-fn told(result: Result<(), Error>) -> Told {
+fn answer_of(result: Result<(), Error>) -> Answer {
     match result {
-        Ok(()) => Told::Done,
-        Err(Error::Stack(StackError::Exists(_))) => Told::Exists,
-        Err(Error::Stack(StackError::NotFound(_))) => Told::Missing,
-        Err(Error::Update(UpdateError::NotFound { .. })) => Told::NoUpdate,
-        Err(Error::Stack(StackError::HasResources)) => Told::HasResources,
-        Err(Error::Update(UpdateError::Held(_))) => Told::Held,
+        Ok(()) => Answer::Done,
+        Err(Error::Stack(StackError::Exists(_))) => Answer::Exists,
+        Err(Error::Stack(StackError::NotFound(_))) => Answer::Missing,
+        Err(Error::Update(UpdateError::NotFound { .. })) => Answer::NoUpdate,
+        Err(Error::Stack(StackError::HasResources)) => Answer::HasResources,
+        Err(Error::Update(UpdateError::Held(_))) => Answer::Held,
         Err(Error::Update(
             UpdateError::NotNow(NotNow::Over { .. }) | UpdateError::NothingToCancel { .. },
-        )) => Told::Over,
-        Err(Error::Update(UpdateError::Fenced(_))) => Told::Fenced,
+        )) => Answer::Over,
+        Err(Error::Update(UpdateError::Fenced(_))) => Answer::Fenced,
         Err(other) => panic!("{other:?}"),
     }
 }
@@ -288,7 +288,7 @@ async fn run(operations: Vec<(Operation, bool)>) {
         if scene.claims().is_none() && needs_update(*operation) {
             continue;
         }
-        let answer = told(act(&scene, ctx, *operation, number, &model).await);
+        let answer = answer_of(act(&scene, ctx, *operation, number, &model).await);
         let expected = model.apply(*operation, number, scene.world.now());
         assert_eq!(Some(answer), expected, "{place}");
         // The other process serves this one, so that neither can rely on its cache alone.

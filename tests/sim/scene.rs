@@ -92,12 +92,12 @@ pub(crate) struct Scene {
     pub(crate) address: StackAddress,
     /// The stack's name while it is renamed.
     pub(crate) away: StackAddress,
-    told: Mutex<Told>,
+    facts: Mutex<Facts>,
 }
 
 /// The client's requests and answers.
 #[derive(Debug, Default)]
-struct Told {
+struct Facts {
     claims: Option<Claims>,
     sent: BTreeSet<u64>,
     acked: BTreeSet<u64>,
@@ -127,11 +127,11 @@ impl Scene {
         let caller = Caller::new(user, token).asking_for(Right::Member);
         let address = StackAddress::parse("acme", "web", "dev").unwrap();
         let away = StackAddress::parse("acme", "shop", "away").unwrap();
-        Self { world, caller, address, away, told: Mutex::default() }
+        Self { world, caller, address, away, facts: Mutex::default() }
     }
 
     pub(crate) fn claims(&self) -> Option<Claims> {
-        self.told.lock().unwrap().claims.clone()
+        self.facts.lock().unwrap().claims.clone()
     }
 
     fn held_claims(&self) -> Claims {
@@ -172,24 +172,24 @@ impl Scene {
                 self.hold(ctx, &started.token, &started.update.to_string()).await?;
             }
             Step::Append(number) => {
-                self.told.lock().unwrap().sent.insert(number);
+                self.facts.lock().unwrap().sent.insert(number);
                 let body = gzip(batch(number).to_string().as_bytes());
                 log::append_entries(ctx, &self.held_claims(), body).await?;
-                self.told.lock().unwrap().acked.insert(number);
+                self.facts.lock().unwrap().acked.insert(number);
             }
             Step::Checkpoint(number) => {
                 let text = self.whole_with(number).to_string();
                 log::append_checkpoint(ctx, &self.held_claims(), text).await?;
-                self.told.lock().unwrap().acked.insert(number);
+                self.facts.lock().unwrap().acked.insert(number);
             }
             Step::Save(number) | Step::Delta(number) => {
                 let kind = if matches!(step, Step::Save(_)) { Kind::Whole } else { Kind::Delta };
                 let (body, text) = self.save(kind, number);
                 let gzip = gzip(body.as_bytes());
                 updates::checkpoints::save(ctx, &self.held_claims(), kind, body.into(), gzip).await?;
-                let mut told = self.told.lock().unwrap();
-                told.acked.insert(number);
-                told.saved = text;
+                let mut facts = self.facts.lock().unwrap();
+                facts.acked.insert(number);
+                facts.saved = text;
             }
             Step::Renew => {
                 let claims = self.held_claims();
@@ -204,10 +204,10 @@ impl Scene {
             Step::Import(number) => {
                 let text = Bytes::from(self.whole_with(number).to_string());
                 updates::direct::import(ctx, caller, address, text).await?;
-                self.told.lock().unwrap().acked.insert(number);
+                self.facts.lock().unwrap().acked.insert(number);
             }
             Step::Remove => {
-                self.told.lock().unwrap().may_be_gone = true;
+                self.facts.lock().unwrap().may_be_gone = true;
                 stacks::delete(ctx, caller, address, true).await?;
             }
             Step::BringBack => {
@@ -220,7 +220,7 @@ impl Scene {
             Step::Encrypt => {
                 let stack = stack_lookup::locate(ctx, caller, address).await?.id;
                 let sealed = data_keys::encrypt(ctx, stack, vec![PLAINTEXT.to_vec()]).await?;
-                self.told.lock().unwrap().secrets.extend(sealed);
+                self.facts.lock().unwrap().secrets.extend(sealed);
             }
             Step::Meet => {
                 stacks::get(ctx, caller, address).await?;
@@ -229,21 +229,21 @@ impl Scene {
             Step::CreateToken => {
                 let name = TokenName::parse("ci").unwrap();
                 let token = tokens::create_token(ctx, &caller.user.login, &name, None).await?;
-                self.told.lock().unwrap().tokens.push(token);
+                self.facts.lock().unwrap().tokens.push(token);
             }
             Step::RevokeToken => {
                 let name = TokenName::parse("ci").unwrap();
                 {
-                    let mut told = self.told.lock().unwrap();
-                    told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
+                    let mut facts = self.facts.lock().unwrap();
+                    facts.revoked = facts.revoked.take().or_else(|| facts.tokens.pop());
                 }
                 tokens::revoke_token(ctx, &caller.user.login, &name).await?;
-                self.told.lock().unwrap().revocation_acked = true;
+                self.facts.lock().unwrap().revocation_acked = true;
             }
             Step::Bootstrap => {
                 let org = caller.user.orgs.first().unwrap();
                 let first = bootstrap::bootstrap(ctx, &caller.user.login, org).await?;
-                self.told.lock().unwrap().tokens.extend(first.map(|first| first.token));
+                self.facts.lock().unwrap().tokens.extend(first.map(|first| first.token));
             }
             Step::Restore => {
                 versions::restore(ctx, caller, address, 1).await?;
@@ -266,7 +266,7 @@ impl Scene {
             Step::CreateUserToken => {
                 let name = TokenName::parse("laptop").unwrap();
                 let token = tokens::create_token(ctx, &colleague(), &name, None).await?;
-                self.told.lock().unwrap().tokens.push(token);
+                self.facts.lock().unwrap().tokens.push(token);
             }
             Step::SetRole => {
                 let org = caller.user.orgs.first().unwrap();
@@ -279,11 +279,11 @@ impl Scene {
             }
             Step::RemoveUser => {
                 {
-                    let mut told = self.told.lock().unwrap();
-                    told.revoked = told.revoked.take().or_else(|| told.tokens.pop());
+                    let mut facts = self.facts.lock().unwrap();
+                    facts.revoked = facts.revoked.take().or_else(|| facts.tokens.pop());
                 }
                 users::remove(ctx, &colleague()).await?;
-                self.told.lock().unwrap().revocation_acked = true;
+                self.facts.lock().unwrap().revocation_acked = true;
                 assert!(users::list(ctx).await?.iter().all(|user| user.login != colleague()));
             }
         }
@@ -292,7 +292,7 @@ impl Scene {
 
     /// Renames the stack.
     pub(crate) async fn leave(&self, ctx: &Context) -> Result<(), Error> {
-        self.told.lock().unwrap().may_be_away = true;
+        self.facts.lock().unwrap().may_be_away = true;
         self.rename(ctx, &self.address, &self.away).await
     }
 
@@ -309,16 +309,16 @@ impl Scene {
     async fn hold(&self, ctx: &Context, token: &str, update: &str) -> Result<(), Error> {
         let claims = updates::tokens::verify(ctx, token, update).await?;
         updates::tokens::check(&claims, &self.address, update)?;
-        self.told.lock().unwrap().claims = Some(claims);
+        self.facts.lock().unwrap().claims = Some(claims);
         Ok(())
     }
 
     /// A whole deployment: everything acknowledged so far, with one more resource.
     fn whole_with(&self, number: u64) -> Value {
-        let mut told = self.told.lock().unwrap();
-        told.sent.insert(number);
+        let mut facts = self.facts.lock().unwrap();
+        facts.sent.insert(number);
         let resources: Vec<Value> =
-            told.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
+            facts.acked.iter().chain([&number]).map(|number| resource(*number)).collect();
         let time = self.world.now().to_rfc3339();
         let provider = json!({"type": "service", "state": {"url": OLD_URL, "owner": "acme", "project": "web", "stack": "dev"}});
         json!({"version": 3, "deployment": {
@@ -329,21 +329,21 @@ impl Scene {
     /// The body of a request that saves, and the text that it makes.
     fn save(&self, kind: Kind, number: u64) -> (String, String) {
         let text = self.whole_with(number).to_string();
-        let mut told = self.told.lock().unwrap();
+        let mut facts = self.facts.lock().unwrap();
         let body = match kind {
             Kind::Whole => {
                 format!(r#"{{"version":3,"untypedDeployment":{text},"sequenceNumber":{number}}}"#)
             }
             Kind::Delta => {
                 let point = |offset: usize| json!({"line": 1, "column": 1, "offset": offset});
-                let span = json!({"uri": "", "start": point(1), "end": point(told.saved.len())});
+                let span = json!({"uri": "", "start": point(1), "end": point(facts.saved.len())});
                 json!({"version": 3, "checkpointHash": super::world::sha256(text.as_bytes()),
                        "sequenceNumber": number,
                        "deploymentDelta": [{"Span": span, "NewText": text.get(1..).unwrap()}]})
                 .to_string()
             }
         };
-        told.saves.entry(number).or_insert((body, text)).clone()
+        facts.saves.entry(number).or_insert((body, text)).clone()
     }
 
     /// The numbers of the resources in the current deployment.
@@ -371,21 +371,21 @@ impl Scene {
     /// Asserts I3: the state has everything that was acknowledged, and nothing that was never sent.
     pub(crate) async fn check_acked(&self, ctx: &Context) {
         let published = self.published(ctx).await;
-        let told = self.told.lock().unwrap();
+        let facts = self.facts.lock().unwrap();
         assert!(
-            published.is_superset(&told.acked),
+            published.is_superset(&facts.acked),
             "I3: {:?} were acknowledged, {published:?} published",
-            told.acked
+            facts.acked
         );
-        assert!(published.is_subset(&told.sent), "{:?} were sent, {published:?} published", told.sent);
+        assert!(published.is_subset(&facts.sent), "{:?} were sent, {published:?} published", facts.sent);
     }
 
     /// Asserts that issued secrets and tokens are valid for a process that never saw them.
     pub(crate) async fn check_handed_out(&self, ctx: &Context) {
         let (sealed, tokens, revoked) = {
-            let told = self.told.lock().unwrap();
-            let revoked = told.revoked.clone().filter(|_| told.revocation_acked);
-            (told.secrets.clone(), told.tokens.clone(), revoked)
+            let facts = self.facts.lock().unwrap();
+            let revoked = facts.revoked.clone().filter(|_| facts.revocation_acked);
+            (facts.secrets.clone(), facts.tokens.clone(), revoked)
         };
         if !sealed.is_empty() {
             let stack = stack_lookup::locate(ctx, &self.caller, &self.address).await.unwrap().id;
@@ -405,9 +405,9 @@ impl Scene {
 
     /// The stack is gone, and a new one of the same name has nothing of it.
     fn forget_state(&self) {
-        let mut told = self.told.lock().unwrap();
-        assert!(told.may_be_gone || told.acked.is_empty(), "I3: the stack is gone");
-        (told.acked, told.sent, told.secrets) = Default::default();
+        let mut facts = self.facts.lock().unwrap();
+        assert!(facts.may_be_gone || facts.acked.is_empty(), "I3: the stack is gone");
+        (facts.acked, facts.sent, facts.secrets) = Default::default();
     }
 
     /// Whether the client's update accepts writes, as far as its record says.
@@ -448,7 +448,7 @@ impl Scene {
     /// everything (I4), and that the stack continues.
     pub(crate) async fn finish(&self) {
         let ctx = &self.world.process("last");
-        let may_be_away = self.told.lock().unwrap().may_be_away;
+        let may_be_away = self.facts.lock().unwrap().may_be_away;
         if may_be_away {
             match self.come_back(ctx).await {
                 // The stack never existed, or is gone.

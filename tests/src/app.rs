@@ -77,7 +77,7 @@ enum Data {
 
 /// A request that was served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct SeenRequest {
     pub line: String,
     /// The bytes of the request's body and of the answer's, as they were sent.
     pub bytes: u64,
@@ -96,7 +96,7 @@ pub struct TestApp {
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
-    requests: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<SeenRequest>>>,
     api: App,
     audit: Arc<Kept>,
     data: Data,
@@ -348,7 +348,7 @@ impl TestApp {
             let seen = Arc::clone(&seen);
             let place = {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.push(Asked { line, bytes });
+                seen.push(SeenRequest { line, bytes });
                 seen.len() - 1
             };
             async move {
@@ -356,8 +356,8 @@ impl TestApp {
                 let bytes = answer.body().size_hint().lower();
                 // Unless they were removed meanwhile.
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(asked) = seen.get_mut(place) {
-                    asked.bytes += bytes;
+                if let Some(sent) = seen.get_mut(place) {
+                    sent.bytes += bytes;
                 }
                 drop(seen);
                 answer
@@ -420,11 +420,11 @@ impl TestApp {
 
     /// The requests since the last call, in order: `POST /api/stacks/acme/p/dev/update`.
     pub fn take_requests(&self) -> Vec<String> {
-        self.take_asked().into_iter().map(|asked| asked.line).collect()
+        self.take_seen().into_iter().map(|request| request.line).collect()
     }
 
     /// The same with their bytes.
-    pub fn take_asked(&self) -> Vec<Asked> {
+    pub fn take_seen(&self) -> Vec<SeenRequest> {
         std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -67,9 +67,9 @@ impl StandIn {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start the stand-in for AWS: {error}"));
         let mut port = String::new();
-        let told = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
+        let line = process.stdout.take().map(|stdout| BufReader::new(stdout).read_line(&mut port));
         let Ok(port) = port.trim().parse::<u16>() else {
-            panic!("the stand-in for AWS ended before it reported its port ({told:?}); see its output above");
+            panic!("the stand-in for AWS ended before it reported its port ({line:?}); see its output above");
         };
         Self { url: format!("http://127.0.0.1:{port}"), _process: process }
     }
@@ -467,7 +467,7 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
         let class = key.split_inclusive('/').next().unwrap_or_default();
         return vec![right(&format!("s3:{}Object", capitalized(operation)), class)];
     }
-    let asked = serde_json::from_slice::<Value>(body).unwrap_or_default();
+    let request = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let partition = |key: &Value| {
         let partition = key["partition"]["S"].as_str().unwrap_or_default();
         // Data keys of Terraform states and of environments are stored apart from those of stacks.
@@ -480,19 +480,19 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
     let dynamodb = |action: &str, key: &Value| right(&format!("dynamodb:{action}"), &partition(key));
     match operation {
         "GenerateDataKey" | "Decrypt" => {
-            let context = asked["EncryptionContext"].as_object();
+            let context = request["EncryptionContext"].as_object();
             let name = context.and_then(|context| context.keys().next()).map_or("", String::as_str);
             vec![right(&format!("kms:{operation}"), name)]
         }
         "Query" => {
-            let key = json!({ "partition": asked["ExpressionAttributeValues"][":p"] });
+            let key = json!({ "partition": request["ExpressionAttributeValues"][":p"] });
             vec![dynamodb("Query", &key)]
         }
-        "PutItem" => vec![dynamodb("PutItem", &asked["Item"])],
+        "PutItem" => vec![dynamodb("PutItem", &request["Item"])],
         // A transaction needs the permissions of its parts. Source: Amazon DynamoDB, "Using IAM with
         // transactions".
         "TransactWriteItems" => {
-            let writes = asked["TransactItems"].as_array().into_iter().flatten();
+            let writes = request["TransactItems"].as_array().into_iter().flatten();
             let right_of = |write: &Value| match () {
                 () if write["Put"].is_object() => dynamodb("PutItem", &write["Put"]["Item"]),
                 () if write["Delete"].is_object() => dynamodb("DeleteItem", &write["Delete"]["Key"]),
@@ -500,7 +500,7 @@ fn rights(operation: &str, parts: &Parts, body: &Bytes) -> Vec<Right> {
             };
             writes.map(right_of).collect()
         }
-        _ => vec![dynamodb(operation, &asked["Key"])],
+        _ => vec![dynamodb(operation, &request["Key"])],
     }
 }
 
@@ -580,10 +580,10 @@ async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respon
     }
     let passed_on = passed_on.send().await.map_err(|_| Broken)?;
     let (status, mut headers) = (passed_on.status(), passed_on.headers().clone());
-    let asked = body;
+    let sent = body;
     let mut body = passed_on.bytes().await.map_err(|_| Broken)?;
-    shared.remember_wrapped(&operation, &asked, &body);
-    lock(&shared.meter).saw(&operation, &path, &asked, &body, status.is_success());
+    shared.remember_wrapped(&operation, &sent, &body);
+    lock(&shared.meter).saw(&operation, &path, &sent, &body, status.is_success());
     match play {
         Some(Play::LoseTheAnswer) => return Err(Broken),
         Some(Play::HoldTheAnswer) => return pending().await,
@@ -652,11 +652,11 @@ impl Shared {
     fn strict_refusal(&self, operation: &str, body: &Bytes) -> Option<Response<Body>> {
         let wrapped = lock(&self.wrapped);
         let known = wrapped.as_ref().filter(|_| operation == "Decrypt")?;
-        let asked: Value = serde_json::from_slice(body).ok()?;
-        let code = match known.iter().find(|wrapped| wrapped.blob == asked["CiphertextBlob"]) {
+        let request: Value = serde_json::from_slice(body).ok()?;
+        let code = match known.iter().find(|wrapped| wrapped.blob == request["CiphertextBlob"]) {
             None => "InvalidCiphertextException",
             // A request without a master key gets the one that the wrapped key names.
-            Some(wrapped) if asked["KeyId"].is_string() && asked["KeyId"] != wrapped.key => {
+            Some(wrapped) if request["KeyId"].is_string() && request["KeyId"] != wrapped.key => {
                 "IncorrectKeyException"
             }
             Some(_) => return None,
@@ -667,10 +667,10 @@ impl Shared {
     fn remember_wrapped(&self, operation: &str, request: &Bytes, response: &Bytes) {
         if let Some(known) =
             lock(&self.wrapped).as_mut().filter(|_| matches!(operation, "GenerateDataKey" | "Encrypt"))
-            && let (Ok(mut asked), Ok(mut answered)) =
+            && let (Ok(mut sent), Ok(mut answered)) =
                 (serde_json::from_slice::<Value>(request), serde_json::from_slice::<Value>(response))
         {
-            known.push(Wrapped { blob: answered["CiphertextBlob"].take(), key: asked["KeyId"].take() });
+            known.push(Wrapped { blob: answered["CiphertextBlob"].take(), key: sent["KeyId"].take() });
         }
     }
 }

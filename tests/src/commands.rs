@@ -53,7 +53,7 @@ pub async fn output(command: &mut Command) -> Output {
 }
 
 /// The stdout of a command that succeeds and prints nothing else.
-pub async fn told(folder: &Path, arguments: &[&str]) -> String {
+pub async fn stdout_of(folder: &Path, arguments: &[&str]) -> String {
     let output = run(folder, arguments).await;
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
     output.stdout
@@ -72,7 +72,7 @@ pub async fn run_with(folder: &Path, arguments: &[&str], input: &str) -> Output 
 
 /// The one JSON document that a command prints for a script.
 pub async fn document(folder: &Path, arguments: &[&str]) -> Value {
-    let text = told(folder, &[arguments, &["--json"]].concat()).await;
+    let text = stdout_of(folder, &[arguments, &["--json"]].concat()).await;
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}"))
 }
 

@@ -76,12 +76,12 @@ pub fn refusal_differences(status: u16, body: &[u8]) -> Vec<String> {
 
 /// The route of a path. A literal part takes precedence over a parameter.
 fn route(method: &str, path: &str) -> Option<&'static Route> {
-    let asked: Vec<&str> = path.split('/').collect();
+    let segments: Vec<&str> = path.split('/').collect();
     let fits = |route: &&Route| {
         let parts: Vec<&str> = route.path.split('/').collect();
         route.method.as_str() == method
-            && parts.len() == asked.len()
-            && parts.iter().zip(&asked).all(|(part, asked)| part.starts_with('{') || part == asked)
+            && parts.len() == segments.len()
+            && parts.iter().zip(&segments).all(|(part, segment)| part.starts_with('{') || part == segment)
     };
     ROUTES.iter().filter(fits).min_by_key(|route| route.path.matches('{').count())
 }

@@ -40,7 +40,7 @@ pub struct Case {
 /// A diagnostic of the oracle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct TheirDiagnostic {
     is_error: bool,
     environment: String,
     line: usize,
@@ -52,7 +52,7 @@ pub struct Told {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
-    diagnostics: Vec<Told>,
+    diagnostics: Vec<TheirDiagnostic>,
     /// Its values, with secrets and unknown values marked.
     value: Value,
 }
@@ -61,7 +61,7 @@ pub struct Outcome {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Reply {
-    load: Vec<Told>,
+    load: Vec<TheirDiagnostic>,
     is_read: bool,
     check: Option<Outcome>,
     open: Option<Outcome>,
@@ -360,9 +360,9 @@ fn compare(case: &Case, reply: &Reply) -> Result<(Tally, bool), String> {
         *tally.excused.entry(Excuse::Unanswerable).or_default() += 1;
         return Ok((tally, false));
     }
-    let theirs: Vec<&Told> =
+    let theirs: Vec<&TheirDiagnostic> =
         reply.load.iter().chain(reply.open.iter().flat_map(|open| &open.diagnostics)).collect();
-    let is_refused_there = theirs.iter().any(|told| told.is_error);
+    let is_refused_there = theirs.iter().any(|diagnostic| diagnostic.is_error);
     if is_refused != is_refused_there {
         if let Some(excuse) = excuse(case, &opened.diagnostics, &theirs) {
             *tally.excused.entry(excuse).or_default() += 1;
@@ -373,8 +373,8 @@ fn compare(case: &Case, reply: &Reply) -> Result<(Tally, bool), String> {
     if is_refused {
         let places_there: BTreeSet<_> = theirs
             .iter()
-            .filter(|told| told.is_error && told.line > 0)
-            .map(|told| (told.environment.clone(), told.line, told.column))
+            .filter(|diagnostic| diagnostic.is_error && diagnostic.line > 0)
+            .map(|diagnostic| (diagnostic.environment.clone(), diagnostic.line, diagnostic.column))
             .collect();
         let places: BTreeSet<_> = opened
             .diagnostics
@@ -412,7 +412,7 @@ fn shown(diagnostics: &[Diagnostic]) -> Vec<String> {
     diagnostics.iter().map(show).collect()
 }
 
-fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&Told]) -> Option<Excuse> {
+fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&TheirDiagnostic]) -> Option<Excuse> {
     let errors: Vec<&str> =
         ours.iter().filter(|it| it.severity == Severity::Error).map(|it| it.summary.as_str()).collect();
     // Every diagnostic of ours has its own reason.
@@ -452,7 +452,8 @@ fn excuse(case: &Case, ours: &[Diagnostic], theirs: &[&Told]) -> Option<Excuse> 
                 && c.encode_utf8(&mut bytes).bytes().any(|b| matches!(b, 0x85 | 0xa0))
         })
     };
-    let is_missing_brace = theirs.iter().any(|told| told.summary.contains("missing closing brace"));
+    let is_missing_brace =
+        theirs.iter().any(|diagnostic| diagnostic.summary.contains("missing closing brace"));
     (errors.is_empty()
         && is_missing_brace
         && std::iter::once(&case.text).chain(case.envs.values()).any(letters))

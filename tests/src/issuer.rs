@@ -49,7 +49,7 @@ pub struct Issuer {
     pub url: String,
     keys: Mutex<BTreeMap<String, Arc<EcdsaKeyPair>>>,
     answers: Mutex<Answers>,
-    asked: AtomicUsize,
+    request_count: AtomicUsize,
 }
 
 impl Issuer {
@@ -59,7 +59,7 @@ impl Issuer {
             url: url.to_owned(),
             keys: Mutex::default(),
             answers: Mutex::new(Answers::Well),
-            asked: AtomicUsize::new(0),
+            request_count: AtomicUsize::new(0),
         };
         issuer.add_key("key-1");
         Arc::new(issuer)
@@ -85,8 +85,8 @@ impl Issuer {
     }
 
     /// The number of times that its configuration was asked for.
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::Relaxed)
+    pub fn request_count(&self) -> usize {
+        self.request_count.load(Ordering::Relaxed)
     }
 
     /// The set of its public keys.
@@ -129,7 +129,7 @@ impl Issuer {
         let configuration = json!({ "issuer": issuer, "jwks_uri": format!("{}/keys", self.url) });
         let is_configuration = path.ends_with("/.well-known/openid-configuration");
         if is_configuration {
-            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.request_count.fetch_add(1, Ordering::Relaxed);
         }
         match (is_configuration, answers) {
             (_, Answers::Redirect) => (302, "{}".to_owned()),
@@ -153,7 +153,7 @@ impl Web for Issuer {
             return Err(WebError::Failed("no such host".into()));
         };
         if self.is_silent() {
-            self.asked.fetch_add(1, Ordering::Relaxed);
+            self.request_count.fetch_add(1, Ordering::Relaxed);
             return Err(WebError::Slow);
         }
         let (status, body) = self.answer(path);

@@ -143,10 +143,17 @@ impl Meter {
 
     /// A call with its answer. `operation` is the name in the API for DynamoDB and KMS, the method for S3;
     /// `path` has its query.
-    pub(crate) fn saw(&mut self, operation: &str, path: &str, asked: &[u8], answered: &[u8], is_done: bool) {
+    pub(crate) fn saw(
+        &mut self,
+        operation: &str,
+        path: &str,
+        request: &[u8],
+        answered: &[u8],
+        is_done: bool,
+    ) {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         match operation {
-            "PUT" if is_done => drop(self.objects.insert(path.to_owned(), asked.len() as u64)),
+            "PUT" if is_done => drop(self.objects.insert(path.to_owned(), request.len() as u64)),
             "DELETE" if is_done => drop(self.objects.remove(path)),
             _ => {}
         }
@@ -166,11 +173,11 @@ impl Meter {
                 }
             }
             "GetItem" | "Query" | "Scan" => {
-                let (asked, answered) = (json(asked), json(answered));
-                kind = kind_of(&asked["Key"]);
+                let (request, answered) = (json(request), json(answered));
+                kind = kind_of(&request["Key"]);
                 let mut is_of_trail = is_of_trail(&kind);
                 if operation == "Query" {
-                    let values = asked["ExpressionAttributeValues"].as_object().into_iter().flatten();
+                    let values = request["ExpressionAttributeValues"].as_object().into_iter().flatten();
                     let texts: Vec<&str> = values.filter_map(|(_, value)| value["S"].as_str()).collect();
                     let mut kinds = texts.iter().filter_map(|text| Some(text.split_once('#')?.0));
                     is_of_trail = kinds.clone().any(self::is_of_trail);
@@ -179,25 +186,25 @@ impl Meter {
                 let items = answered["Items"].as_array().into_iter().flatten();
                 let bytes: u64 = items.map(size).sum::<u64>() + size(&answered["Item"]);
                 usage.dynamodb_requests = 1;
-                let each = if asked["ConsistentRead"] == Value::Bool(true) { 2 } else { 1 };
+                let each = if request["ConsistentRead"] == Value::Bool(true) { 2 } else { 1 };
                 usage.read_half_units = bytes.div_ceil(4096).max(1) * each;
                 if is_of_trail {
                     audit = usage;
                 }
             }
             "PutItem" | "DeleteItem" | "UpdateItem" => {
-                let asked = json(asked);
-                kind = kind_of(key_of(&asked));
+                let request = json(request);
+                kind = kind_of(key_of(&request));
                 usage.dynamodb_requests = 1;
-                usage.write_units = self.write(operation, &asked, is_done);
-                if is_of_audit(key_of(&asked)) {
+                usage.write_units = self.write(operation, &request, is_done);
+                if is_of_audit(key_of(&request)) {
                     audit = usage;
                 }
             }
             "TransactWriteItems" => {
                 usage.dynamodb_requests = 1;
-                let asked = json(asked);
-                for write in asked["TransactItems"].as_array().into_iter().flatten() {
+                let request = json(request);
+                for write in request["TransactItems"].as_array().into_iter().flatten() {
                     for (kind, part) in write.as_object().into_iter().flatten() {
                         // A check costs as much as a write.
                         let units = 2 * self.write(kind, part, is_done);
@@ -280,9 +287,9 @@ mod tests {
 
     use super::*;
 
-    fn saw(meter: &mut Meter, operation: &str, asked: &Value, answered: &Value, is_done: bool) -> Usage {
+    fn saw(meter: &mut Meter, operation: &str, request: &Value, answered: &Value, is_done: bool) -> Usage {
         let before = meter.usage();
-        meter.saw(operation, "/", asked.to_string().as_bytes(), answered.to_string().as_bytes(), is_done);
+        meter.saw(operation, "/", request.to_string().as_bytes(), answered.to_string().as_bytes(), is_done);
         meter.usage() - before
     }
 

@@ -75,8 +75,8 @@ impl Running {
     /// Waits until the command has printed this on stdout.
     pub async fn says(&self, text: &str) {
         let mut printed = self.stdout.text.clone();
-        let said = printed.wait_for(|bytes| String::from_utf8_lossy(bytes).contains(text));
-        let outcome = match tokio::time::timeout(self.patience, said).await {
+        let found = printed.wait_for(|bytes| String::from_utf8_lossy(bytes).contains(text));
+        let outcome = match tokio::time::timeout(self.patience, found).await {
             Ok(Ok(_)) => return,
             Ok(Err(_)) => "ended",
             Err(_) => "ran on",
@@ -85,7 +85,7 @@ impl Running {
     }
 
     /// What it has printed on stdout.
-    pub fn said(&self) -> String {
+    pub fn stdout_text(&self) -> String {
         String::from_utf8_lossy(&self.stdout.text.borrow()).into_owned()
     }
 

@@ -196,8 +196,8 @@ async fn a_state_is_locked_and_unlocked_by_hand(client: Client) {
     assert!(refused.stderr.contains(id) && refused.stderr.contains("we move the network"), "{refused}");
     let listed = cli.statewright(["state", "locks"]).await.assert_success();
     assert!(listed.stdout.contains("net/default") && listed.stdout.contains("alice"), "{listed}");
-    let asked = cli.statewright(["state", "unlock", "--reason", "done"]).await.assert_failure();
-    assert!(asked.stderr.contains("--yes") && asked.stderr.contains("alice"), "{asked}");
+    let unconfirmed = cli.statewright(["state", "unlock", "--reason", "done"]).await.assert_failure();
+    assert!(unconfirmed.stderr.contains("--yes") && unconfirmed.stderr.contains("alice"), "{unconfirmed}");
     let other = ["state", "unlock", "--reason", "done", "--id", "another"];
     let other = cli.statewright(other).await.assert_failure();
     assert!(other.stderr.contains("another lock holds the state now"), "{other}");
@@ -413,9 +413,9 @@ async fn a_client_continues_under_an_old_name_not_a_deleted_one(client: Client) 
     other.statewright(["state", "delete", "web", "--yes", "--force"]).await.assert_success();
     for command in [&["plan"][..], &APPLY] {
         let refused = cli.run(command).await.assert_failure();
-        let said = refused.stderr.replace(['│', '╷', '╵'], " ");
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains("was deleted by alice") && said.contains("undelete"), "{refused}");
+        let printed = refused.stderr.replace(['│', '╷', '╵'], " ");
+        let printed = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(printed.contains("was deleted by alice") && printed.contains("undelete"), "{refused}");
     }
     cli.run(["plan", "-lock=false"]).await.assert_failure();
     other.statewright(["state", "undelete", "web"]).await.assert_success();
@@ -448,9 +448,9 @@ async fn a_protected_state_says_so_until_it_is_not(client: Client) {
     cli.statewright(TF_APPLY).await.assert_success();
     let protected =
         cli.statewright(["protect", "net", "--reason", "it is production"]).await.assert_success();
-    let said =
+    let printed =
         format!("{ORG}/net/default is protected: it cannot be deleted or destroyed until an admin runs");
-    assert!(protected.stdout.contains(&said), "{protected}");
+    assert!(protected.stdout.contains(&printed), "{protected}");
     let shown = cli.statewright(["state", "get"]).await.assert_success();
     assert!(
         shown.stdout.contains("by alice (first-start), since ")
@@ -554,9 +554,9 @@ async fn a_token_is_sent_to_no_other_server(client: Client) {
     cli.statewright(TF_APPLY).await.assert_success();
     let other = TestApp::embedded().await;
     let refused_by = |output: Output, what: &str, words: &str| {
-        let said =
+        let printed =
             format!("{what} leads to another server than {words}, so the token is not passed to the client");
-        assert!(output.stderr.contains(&said), "{said}: {output}");
+        assert!(output.stderr.contains(&printed), "{printed}: {output}");
         assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
     };
     // An address for locks gets the same password as the state's.
@@ -607,11 +607,11 @@ async fn a_token_follows_no_option_or_variable_to_another_server(client: Client)
     let there = format!("{}/tfstate/{id}", other.url);
     let option = format!("-backend-config=address={there}");
     let strays = |output: Output, what: &str| {
-        let said = format!(
+        let printed = format!(
             "{what} leads to another server than {}, so the token is not passed to the client",
             app.url
         );
-        assert!(output.stderr.contains(&said), "{said}: {output}");
+        assert!(output.stderr.contains(&printed), "{printed}: {output}");
         assert!(output.code != Some(0) && !output.stderr.contains(&app.token), "{output}");
     };
     let init = cli.statewright(["tf", "--", "init", "-reconfigure", &option]).await;
@@ -653,8 +653,11 @@ async fn an_environments_token_is_not_sent_to_a_server_of_a_file(client: Client)
     let stranger = cli.clone().env("STATEWRIGHT_URL", "").env("STATEWRIGHT_TOKEN", "swt_other");
     let refuses = async |what: &str| {
         let refused = stranger.statewright(["tf", "--", "plan"]).await.assert_failure();
-        let said = format!("STATEWRIGHT_TOKEN is not sent to {}", app.url);
-        assert!(refused.stderr.contains(&said) && !refused.stderr.contains("swt_other"), "{what}: {refused}");
+        let printed = format!("STATEWRIGHT_TOKEN is not sent to {}", app.url);
+        assert!(
+            refused.stderr.contains(&printed) && !refused.stderr.contains("swt_other"),
+            "{what}: {refused}"
+        );
     };
     refuses("backend.tf and a link").await;
     fs::remove_file(cli.project_dir().join(".statewright.json")).unwrap();
@@ -675,10 +678,10 @@ async fn an_environments_token_is_not_sent_to_a_server_of_a_file(client: Client)
     for file in ["override.tf", "backend_override.tf", "a_override.tf", "backend.tofu", "z_override.tofu"] {
         cli.write(file, &elsewhere);
         let ran = stranger.statewright(["tf", "--", "init", "-reconfigure"]).await;
-        let said = |text: &str| ran.stderr.contains(text);
-        let is_kept = said("so the token is not passed to the client")
-            || said("is not sent to")
-            || said("no access token for");
+        let printed = |text: &str| ran.stderr.contains(text);
+        let is_kept = printed("so the token is not passed to the client")
+            || printed("is not sent to")
+            || printed("no access token for");
         assert!(is_kept, "{file}: {ran}");
         fs::remove_file(cli.project_dir().join(file)).unwrap();
     }

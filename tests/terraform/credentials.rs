@@ -11,7 +11,7 @@ use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::ports::Clock as _;
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::commands::{run_with, statewright, told};
+use statewright_tests::commands::{run_with, statewright, stdout_of};
 use tempfile::TempDir;
 use time::OffsetDateTime;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -40,7 +40,7 @@ impl Server {
         fs::write(home.path().join("key.pem"), certified.signing_key.serialize_pem()).unwrap();
         let (child, url) = serve(home.path(), "127.0.0.1:0").await;
         let server = Self { home, child, url };
-        server.told(&["user", "create", "bob", "--org", "main"]).await;
+        server.stdout_of(&["user", "create", "bob", "--org", "main"]).await;
         server
     }
 
@@ -53,8 +53,8 @@ impl Server {
         self.child = serve(self.home.path(), &address).await.0;
     }
 
-    async fn told(&self, arguments: &[&str]) -> String {
-        told(&self.home.path().join("data"), arguments).await
+    async fn stdout_of(&self, arguments: &[&str]) -> String {
+        stdout_of(&self.home.path().join("data"), arguments).await
     }
 
     /// Registers this certificate as a token of bob.
@@ -62,7 +62,7 @@ impl Server {
         let file = self.home.path().join("client.pem");
         fs::write(&file, &certificate.pem).unwrap();
         let file = file.to_str().unwrap();
-        self.told(&["token", "create", name, "--user", "bob", "--certificate", file]).await;
+        self.stdout_of(&["token", "create", name, "--user", "bob", "--certificate", file]).await;
     }
 
     /// A client with this certificate and no other credentials, not initialized yet.
@@ -160,12 +160,12 @@ async fn a_client_certificate_works_like_a_token(client: Client) {
         assert!(refused.stderr.contains("requires auth"), "{refused}");
     }
     // A client without a certificate can still send other credentials.
-    let token = server.told(&["token", "create", "ci", "--user", "bob"]).await;
+    let token = server.stdout_of(&["token", "create", "ci", "--user", "bob"]).await;
     let other =
         server.client(client, None).env("TF_HTTP_USERNAME", "x").env("TF_HTTP_PASSWORD", token.trim());
     other.run(["init"]).await.assert_success();
 
-    server.told(&["token", "revoke", "laptop", "--user", "bob"]).await;
+    server.stdout_of(&["token", "revoke", "laptop", "--user", "bob"]).await;
     server.restart().await;
     let refused = cli.run(["plan"]).await.assert_failure();
     assert!(refused.stderr.contains("requires auth"), "{refused}");
@@ -202,7 +202,7 @@ async fn a_certificate_that_expires_during_an_apply_loses_nothing(client: Client
 
 async fn a_password_works_like_a_token(client: Client) {
     let app = TestApp::embedded_on_manual_clock().await;
-    told(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
+    stdout_of(app.folder(), &["user", "create", "bob", "--org", ORG]).await;
     // A command uses the real time, and a user who is created after a lock was taken did not take it.
     app.advance(SystemClock.now().since(app.context.now()));
     let set = async |password: &str| {

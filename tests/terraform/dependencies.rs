@@ -25,7 +25,7 @@ async fn dep(app: &TestApp, folder: &Path, arguments: &[&str]) -> (bool, String,
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
-async fn told(app: &TestApp, cli: &TerraformCli, arguments: &[&str]) -> String {
+async fn stdout_of(app: &TestApp, cli: &TerraformCli, arguments: &[&str]) -> String {
     let (is_done, stdout, stderr) = dep(app, &cli.project_dir(), arguments).await;
     assert!(is_done && stderr.is_empty(), "{arguments:?}: {stdout}{stderr}");
     stdout
@@ -40,7 +40,7 @@ async fn refused(app: &TestApp, cli: &TerraformCli, arguments: &[&str]) -> Strin
 /// The state's status and that of its one input.
 async fn status(app: &TestApp, cli: &TerraformCli) -> (String, String) {
     let document: Value =
-        serde_json::from_str(&told(app, cli, &["status", "-s", "web", "--json"]).await).unwrap();
+        serde_json::from_str(&stdout_of(app, cli, &["status", "-s", "web", "--json"]).await).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     (text(&document["status"]), text(&document["edges"][0]["status"]))
 }
@@ -67,7 +67,7 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     // Before there is anything to read.
     let words = refused(&app, &web, &["add", "-s", "web", "net"]).await;
     assert!(words.contains("has no version yet"), "{words}");
-    let added = told(&app, &web, &["add", "-s", "web", "net", "vpc_id"]).await;
+    let added = stdout_of(&app, &web, &["add", "-s", "web", "net", "vpc_id"]).await;
     assert!(added.starts_with("web/default reads vpc_id of net/default as net_vpc_id\n"), "{added}");
     let (is_done, synced, warning) = dep(&app, &web.project_dir(), &["sync", "-s", "web"]).await;
     assert!(is_done && synced.ends_with("dependencies.tf: 1 left out\n"), "{synced}");
@@ -76,11 +76,11 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
         "{warning}"
     );
     // The same edge again, with a mock value for the output.
-    told(&app, &web, &["add", "-s", "web", "net", "vpc_id", "--mock", "\"vpc-${mock}\""]).await;
+    stdout_of(&app, &web, &["add", "-s", "web", "net", "vpc_id", "--mock", "\"vpc-${mock}\""]).await;
     let (is_done, _, warning) = dep(&app, &web.project_dir(), &["sync", "-s", "web"]).await;
     assert!(is_done && warning.contains("warning: net_vpc_id has a mock value"), "{warning}");
-    let (is_done, said, _) = dep(&app, &web.project_dir(), &["sync", "-s", "web", "--no-mocks"]).await;
-    assert!(!is_done && said.is_empty(), "{said}");
+    let (is_done, printed, _) = dep(&app, &web.project_dir(), &["sync", "-s", "web", "--no-mocks"]).await;
+    assert!(!is_done && printed.is_empty(), "{printed}");
     web.write("main.tf", READS);
     web.run(APPLY).await.assert_success();
     assert_eq!(seen().await, "vpc-${mock}");
@@ -89,7 +89,9 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     net.run(APPLY).await.assert_success();
     let dirty = ("stale".to_owned(), "dirty".to_owned());
     assert_eq!(status(&app, &web).await, dirty);
-    assert!(told(&app, &web, &["sync", "-s", "web"]).await.ends_with("dependencies.tf: 1 from outputs\n"));
+    assert!(
+        stdout_of(&app, &web, &["sync", "-s", "web"]).await.ends_with("dependencies.tf: 1 from outputs\n")
+    );
     let written = web.read("dependencies.tf");
     assert!(written.contains("/outputs\"") && !written.contains(&app.token), "{written}");
     let clean = ("clean".to_owned(), "clean".to_owned());
@@ -117,34 +119,34 @@ async fn a_state_reads_another_ones_output_and_reruns_on_a_change(client: Client
     web.run(["plan"]).await.assert_failure();
     net.write("main.tf", &has("vpc-2"));
     net.run(APPLY).await.assert_success();
-    told(&app, &web, &["sync", "-s", "web"]).await;
+    stdout_of(&app, &web, &["sync", "-s", "web"]).await;
 
     let words = refused(&app, &web, &["add", "-s", "net", "web", "seen"]).await;
     assert!(words.contains("web/default -> net/default -> web/default"), "{words}");
     let words = refused(&app, &web, &["add", "-s", "web", "net"]).await;
     assert!(words.contains("the producer has password, vpc_id"), "{words}");
-    assert_eq!(told(&app, &web, &["topo", "--all"]).await, "1  net/default\n2  web/default\n");
+    assert_eq!(stdout_of(&app, &web, &["topo", "--all"]).await, "1  net/default\n2  web/default\n");
     assert_eq!(
-        told(&app, &web, &["topo", "-s", "web", "--direction", "up"]).await,
+        stdout_of(&app, &web, &["topo", "-s", "web", "--direction", "up"]).await,
         "1  web/default\n2  net/default\n"
     );
-    let listed = told(&app, &web, &["list", "-s", "net", "--from"]).await;
-    assert_eq!(listed, told(&app, &web, &["search", "vpc_id"]).await);
+    let listed = stdout_of(&app, &web, &["list", "-s", "net", "--from"]).await;
+    assert_eq!(listed, stdout_of(&app, &web, &["search", "vpc_id"]).await);
     let row: Vec<&str> = listed.lines().nth(1).unwrap().split_whitespace().take(4).collect();
     assert_eq!(row, ["web/default", "net_vpc_id", "net/default", "vpc_id"]);
-    let all = told(&app, &web, &["status", "--all"]).await;
+    let all = stdout_of(&app, &web, &["status", "--all"]).await;
     assert!(all.contains("web/default  clean   1 clean"), "{all}");
 
     // A file that we did not write stays.
     web.write("dependencies.tf", "locals {}\n");
     let words = refused(&app, &web, &["sync", "-s", "web"]).await;
     assert!(words.contains("was not written by statewright"), "{words}");
-    told(&app, &web, &["sync", "-s", "web", "--force"]).await;
+    stdout_of(&app, &web, &["sync", "-s", "web", "--force"]).await;
     assert_eq!(web.read("dependencies.tf"), written);
     let words = refused(&app, &web, &["remove", "-s", "web", "other"]).await;
     assert!(words.contains("acme/web/default has no input other; it has net_vpc_id"), "{words}");
-    told(&app, &web, &["remove", "-s", "web", "net_vpc_id"]).await;
-    assert_eq!(told(&app, &web, &["list", "--all"]).await.lines().count(), 1);
+    stdout_of(&app, &web, &["remove", "-s", "web", "net_vpc_id"]).await;
+    assert_eq!(stdout_of(&app, &web, &["list", "--all"]).await.lines().count(), 1);
     // The value that it read stays in its state, and without the edge nothing is required of it.
     let path = format!("/api/tfstates/{}?force=true", id.as_str().unwrap());
     app.request(Method::DELETE, &path).send().await.expect(204);

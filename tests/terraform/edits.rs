@@ -169,9 +169,9 @@ async fn a_state_addressed_by_id_works_with_the_clients_methods(client: Client) 
     cli.run(["init"]).await.assert_success();
     app.take_requests();
     cli.run(APPLY).await.assert_success();
-    let asked = app.take_requests();
+    let requests = app.take_requests();
     for method in ["LOCK", "PUT", "UNLOCK"] {
-        assert!(asked.contains(&format!("{method} /tfstate/{id}")), "{asked:?}");
+        assert!(requests.contains(&format!("{method} /tfstate/{id}")), "{requests:?}");
     }
     cli.run(["plan", "-detailed-exitcode"]).await.assert_success();
     // A missing one is not an empty state.

@@ -73,9 +73,9 @@ async fn a_state_has_labels_and_its_outputs_are_held_to_schemas(client: Client) 
     assert_eq!(set, format!("output o of {ORG}/net/default has a schema and is valid"));
     cli.write("main.tf", &ONE.replace("naïve 🦀", "far too long"));
     cli.run(APPLY).await.assert_success();
-    let told = "invalid: it has more than 9 characters";
-    assert!(user.run(["state", "get", "net"]).await.contains(&format!("o: {told}")));
-    assert!(user.run(["state", "get-schema", "-s", "net"]).await.contains(told));
+    let message = "invalid: it has more than 9 characters";
+    assert!(user.run(["state", "get", "net"]).await.contains(&format!("o: {message}")));
+    assert!(user.run(["state", "get-schema", "-s", "net"]).await.contains(message));
     let all = versions(&app).await;
     let standing = |index: usize| all[index]["outputs"][0]["validity"]["status"].as_str().unwrap().to_owned();
     assert_eq!((standing(0), standing(1)), ("invalid".to_owned(), "valid".to_owned()));

@@ -16,7 +16,7 @@ async fn a_state_is_made_read_and_emptied(client: Client) {
     let applied = cli.run(APPLY).await.assert_success();
     assert!(applied.stdout.contains("1 added"), "{applied}");
     let requests = app.take_requests();
-    let asked: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let lines: Vec<&str> = requests.iter().map(String::as_str).collect();
     let expected = [
         "POST /tfstate/acme/net/lock",
         "GET /tfstate/acme/net",
@@ -24,7 +24,7 @@ async fn a_state_is_made_read_and_emptied(client: Client) {
         "POST /tfstate/acme/net",
         "DELETE /tfstate/acme/net/lock",
     ];
-    assert_eq!(asked, expected);
+    assert_eq!(lines, expected);
 
     let plan = cli.run(["plan", "-detailed-exitcode"]).await.assert_success();
     assert!(plan.stdout.contains("No changes"), "{plan}");
@@ -61,15 +61,15 @@ async fn an_apply_leaves_its_records_in_the_trail(client: Client) {
         let word = |value: &Value| value.as_str().unwrap_or("-").to_owned();
         (word(&event["event"]), word(&event["description"]))
     };
-    let mut said: Vec<(String, String)> = events.iter().map(of).collect();
-    said.reverse();
-    let actions: Vec<&str> = said.iter().map(|(event, _)| event.as_str()).collect();
+    let mut seen: Vec<(String, String)> = events.iter().map(of).collect();
+    seen.reverse();
+    let actions: Vec<&str> = seen.iter().map(|(event, _)| event.as_str()).collect();
     for expected in ["state.create", "state.lock", "state.read", "state.write", "state.unlock"] {
-        assert!(actions.contains(&expected), "no {expected} in {said:?}");
+        assert!(actions.contains(&expected), "no {expected} in {seen:?}");
     }
     let at = |action: &str| actions.iter().position(|other| *other == action);
-    assert!(at("state.lock") < at("state.write") && at("state.write") < at("state.unlock"), "{said:?}");
-    let (_, written) = said.iter().find(|(event, _)| event == "state.write").unwrap();
+    assert!(at("state.lock") < at("state.write") && at("state.write") < at("state.unlock"), "{seen:?}");
+    let (_, written) = seen.iter().find(|(event, _)| event == "state.write").unwrap();
     assert_eq!(written, "net/default: version 1");
     for event in events {
         assert_eq!(event["user"]["githubLogin"], USER, "{event}");

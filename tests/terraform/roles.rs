@@ -28,7 +28,7 @@ async fn with_token(app: &TestApp, client: Client, token: &str, configuration: &
 }
 
 /// A client's message on one line: they wrap theirs, and OpenTofu draws a bar before each line.
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     output.stderr.replace(['│', '╷', '╵'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -41,14 +41,14 @@ async fn a_token_that_may_plan_plans_and_does_not_apply(client: Client) {
     app.take_requests();
     let planned = ci.run(["plan", "-out", "plan.bin"]).await.assert_success();
     assert!(planned.stdout.contains("1 to add"), "{planned}");
-    let asked = app.take_requests();
+    let requests = app.take_requests();
     let lock = "/tfstate/acme/net/lock";
-    assert_eq!(asked, [format!("POST {lock}"), "GET /tfstate/acme/net".into(), format!("DELETE {lock}")]);
+    assert_eq!(requests, [format!("POST {lock}"), "GET /tfstate/acme/net".into(), format!("DELETE {lock}")]);
 
     for arguments in [&APPLY[..], &["apply", "plan.bin"], &["destroy", "-auto-approve"]] {
         app.take_requests();
         let refused = ci.run(arguments).await.assert_failure();
-        let words = said(&refused);
+        let words = printed(&refused);
         for expected in [
             "a lock for a run that may write needs the role apply in acme",
             "the token \"plan\" of alice allows at most plan",
@@ -103,7 +103,7 @@ async fn a_plan_token_can_read_and_cannot_write(client: Client) {
         &["apply", "-auto-approve", "-refresh-only"],
     ] {
         let refused = ci.run(arguments).await.assert_failure();
-        assert!(said(&refused).contains("needs the role apply in acme"), "{refused}");
+        assert!(printed(&refused).contains("needs the role apply in acme"), "{refused}");
     }
     // An import describes its lock like a console, and is refused when it saves; only the state would change.
     let removed = cli.run(["state", "rm", "terraform_data.b"]).await.assert_success();
@@ -128,7 +128,7 @@ async fn a_state_that_is_not_there_is_not_made_by_a_plan(client: Client) {
     let plan = app.scoped_token(Role::Plan).await;
     let ci = with_token(&app, client, &plan, ONE).await;
     let refused = ci.run(["plan"]).await.assert_failure();
-    assert!(said(&refused).contains("creating a state needs the role apply"), "{refused}");
+    assert!(printed(&refused).contains("creating a state needs the role apply"), "{refused}");
     let listed = app.get(&format!("/api/orgs/{ORG}/tfstates")).send().await.expect(200);
     assert_eq!(listed["states"], json!([]));
 }

@@ -197,8 +197,8 @@ mod tests {
         let providers = read(&all).unwrap().providers;
         assert_eq!(providers[0].secret.as_deref(), Some("hunter2"));
         assert_eq!(providers[0].provider.server, "https://a.example.com");
-        let said = read(&all[..3]).unwrap_err().to_string();
-        assert!(said.starts_with("the variable STATEWRIGHT_SIGN_IN_PROVIDERS describes"), "{said}");
-        assert!(said.contains("\"SECRET\" with its client secret is empty"), "{said}");
+        let message = read(&all[..3]).unwrap_err().to_string();
+        assert!(message.starts_with("the variable STATEWRIGHT_SIGN_IN_PROVIDERS describes"), "{message}");
+        assert!(message.contains("\"SECRET\" with its client secret is empty"), "{message}");
     }
 }

@@ -23,7 +23,7 @@ use super::gateway::Gateway;
 use crate::account::{self, Full};
 use crate::services::Error;
 use crate::services::error::InvalidInput;
-use crate::services::store::compression::{gzip, length_said};
+use crate::services::store::compression::{declared_length, gzip};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
 /// The route's limits for a body, which the guard sets: its length in bytes, as sent and inflated, and the
@@ -162,7 +162,7 @@ fn longer(_: io::Error) -> Error {
 /// Inflates a gzip. Reserves the memory first, by the length in the gzip's trailer. If the text is longer
 /// than that, as with several members, reserves it piece by piece.
 async fn inflate(gzip: Bytes, bytes_max: usize, factor: usize) -> Result<Body, Failure> {
-    let claimed = length_said(&gzip);
+    let claimed = declared_length(&gzip);
     let too_large = |bytes| Error::TooLarge { what: "an inflated request body", bytes, bytes_max };
     if claimed > bytes_max {
         return Err(too_large(claimed).into());

@@ -17,7 +17,7 @@ use crate::domain::names::{
 use crate::domain::update::Requester;
 use crate::services::Error;
 use crate::services::audit::Act;
-use crate::services::caller::{Asked, Caller};
+use crate::services::caller::{AddressedOrg, Caller};
 use crate::services::identity::tokens::TOKEN_PREFIX;
 use crate::services::states::StateRef;
 
@@ -41,25 +41,25 @@ pub(super) struct RequestFacts {
     /// Whether the caller is known to be a member of the organization in the path.
     is_of_member: bool,
     /// What the caller's request turned out to be about.
-    asked: Option<Arc<Asked>>,
+    addressed: Option<Arc<AddressedOrg>>,
 }
 
 impl RequestFacts {
     /// The organization: from the path or the handler, or as the caller's request turned out.
     pub(super) fn organization(&self) -> Option<&OrgName> {
-        self.org.as_ref().or_else(|| self.asked.as_ref()?.org())
+        self.org.as_ref().or_else(|| self.addressed.as_ref()?.org())
     }
 
     /// The organization, if the caller is known to be a member of it. Its audit trail gets the record.
     pub(super) fn organization_of_member(&self) -> Option<&OrgName> {
-        let asked = self.asked.as_ref().and_then(|asked| asked.org());
-        let is_of_member = if asked.is_some() { !self.is_foreign() } else { self.is_of_member };
+        let addressed = self.addressed.as_ref().and_then(|addressed| addressed.org());
+        let is_of_member = if addressed.is_some() { !self.is_foreign() } else { self.is_of_member };
         self.organization().filter(|_| is_of_member)
     }
 
     /// Whether the request is about an organization that the caller is not a member of.
     pub(super) fn is_foreign(&self) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.is_foreign())
+        self.addressed.as_ref().is_some_and(|addressed| addressed.is_foreign())
     }
 }
 
@@ -126,7 +126,7 @@ impl RequestContext {
     pub(super) fn follow(&self, caller: &Caller) {
         let mut facts = self.facts();
         facts.is_of_member = facts.org.as_ref().is_some_and(|org| caller.is_member(org));
-        facts.asked = Some(Arc::clone(caller.asked()));
+        facts.addressed = Some(Arc::clone(caller.addressed()));
     }
 
     /// Records that the path names the stack of the update whose token was sent.

@@ -151,16 +151,16 @@ mod tests {
 
     fn sum_up(trails: &Trails, user: &str, second: i64) -> Vec<(String, u32, i64)> {
         let (alike, entry) = request(user, second);
-        said(trails.sum_up(alike, entry))
+        counts(trails.sum_up(alike, entry))
     }
 
-    fn said(entries: Vec<AuditEntry>) -> Vec<(String, u32, i64)> {
-        let said = entries.into_iter().map(|AuditEntry { record, .. }| {
+    fn counts(entries: Vec<AuditEntry>) -> Vec<(String, u32, i64)> {
+        let counts = entries.into_iter().map(|AuditEntry { record, .. }| {
             (record.user.unwrap().to_string(), record.count, record.at.seconds())
         });
-        let mut said: Vec<_> = said.collect();
-        said.sort();
-        said
+        let mut counts: Vec<_> = counts.collect();
+        counts.sort();
+        counts
     }
 
     fn of(user: &str, count: u32, second: i64) -> (String, u32, i64) {
@@ -178,9 +178,9 @@ mod tests {
         assert_eq!(sum_up(&trails, "bob", 60), []);
         assert_eq!(sum_up(&trails, "alice", 60), [of("alice", 1, 60), of("alice", 3, 59)]);
         assert_eq!(sum_up(&trails, "alice", 119), []);
-        assert_eq!(said(trails.take_sums(Timestamp::from_seconds(119), false)), [of("bob", 1, 60)]);
-        assert_eq!(said(trails.take_sums(Timestamp::from_seconds(119), true)), [of("alice", 1, 119)]);
-        assert_eq!(said(trails.take_sums(Timestamp::from_seconds(999), true)), []);
+        assert_eq!(counts(trails.take_sums(Timestamp::from_seconds(119), false)), [of("bob", 1, 60)]);
+        assert_eq!(counts(trails.take_sums(Timestamp::from_seconds(119), true)), [of("alice", 1, 119)]);
+        assert_eq!(counts(trails.take_sums(Timestamp::from_seconds(999), true)), []);
     }
 
     #[test]

@@ -57,18 +57,18 @@ pub struct Caller {
     needs: Right,
     /// Whether the request was sent with an access token: organizations may limit the time that these have left.
     is_by_access_token: bool,
-    asked: Arc<Asked>,
+    addressed: Arc<AddressedOrg>,
 }
 
 /// The organization that a request turned out to address, for the audit record. A request may name it only by the ID
 /// of something in it, and the answer to a non-member does not reveal it.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct AddressedOrg {
     org: OnceLock<OrgName>,
     is_foreign: AtomicBool,
 }
 
-impl Asked {
+impl AddressedOrg {
     /// The first organization that the request addressed.
     pub fn org(&self) -> Option<&OrgName> {
         self.org.get()
@@ -94,7 +94,7 @@ impl Caller {
             Some(only) => user.only_in(only),
             None => user,
         };
-        Self { user, token, needs: Right::Admin, is_by_access_token: false, asked: Arc::default() }
+        Self { user, token, needs: Right::Admin, is_by_access_token: false, addressed: Arc::default() }
     }
 
     /// This caller with an access token, and not with a password or a certificate.
@@ -110,8 +110,8 @@ impl Caller {
     }
 
     /// What the requests of this caller and its clones turned out to address.
-    pub fn asked(&self) -> &Arc<Asked> {
-        &self.asked
+    pub fn addressed(&self) -> &Arc<AddressedOrg> {
+        &self.addressed
     }
 
     /// The right that the request needs.
@@ -160,7 +160,7 @@ impl Caller {
     /// The caller's role in an organization.
     pub(super) fn member(&self, org: &OrgName) -> Result<Role, Error> {
         let role = self.user.role_in(org);
-        self.asked.note(org, role.is_some());
+        self.addressed.note(org, role.is_some());
         role.ok_or_else(|| Error::Access(AccessError::NoOrg(org.clone())))
     }
 

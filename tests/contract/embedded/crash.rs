@@ -29,7 +29,7 @@ fn blob(slot: u64) -> Bytes {
 async fn append_for_ever(folder: &Path) {
     let ledger = SqliteLedger::open_or_create(&folder.join("ledger.sqlite")).unwrap();
     let blobs = FileBlobs::open_or_create(&folder.join("blobs")).unwrap();
-    let mut said = std::io::stdout();
+    let mut stdout = std::io::stdout();
     for slot in 1.. {
         blobs.put(&blob_key(slot), blob(slot)).await.unwrap();
         let value = Bytes::from(vec![7; 3000]);
@@ -37,7 +37,7 @@ async fn append_for_ever(folder: &Path) {
         let key = ItemKey::new("LOG", format!("{slot:08}"));
         ledger.commit(vec![Write { key, expect: Expect::Absent, action }]).await.unwrap();
         // Fails when the reader is gone, so that a failed test does not leave this process running.
-        writeln!(said, "\n{MARK}{slot}").unwrap();
+        writeln!(stdout, "\n{MARK}{slot}").unwrap();
     }
 }
 

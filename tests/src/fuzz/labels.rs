@@ -152,12 +152,12 @@ pub(super) fn try_schema(schema: &[u8], value: &[u8]) -> Checked {
         if let Ok(negated) = Schema::read(&json!({ "not": schema })) {
             let negated = negated.check(&value, false, &mut Steps::default());
             // Its references then lead elsewhere, and most are refused.
-            let told =
+            let is_checked =
                 !matches!(checked, SchemaChecked::Error(_)) && !matches!(negated, SchemaChecked::Error(_));
             let has_references = schema.to_string().contains("$ref");
             holds(
                 "`not` inverts the result",
-                !told || has_references || is_valid(&negated) != is_valid(&checked),
+                !is_checked || has_references || is_valid(&negated) != is_valid(&checked),
             )?;
         }
         if let SchemaChecked::Invalid { message, path } = checked {

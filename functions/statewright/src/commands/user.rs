@@ -202,7 +202,7 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
             let removed = users::remove(&ctx, &login).await?;
             let begun = Begun { login: &login, of: &Principal::User, token: None, org: None, above: None };
             let running = running::find(&ctx, &begun).await?;
-            let users::Removed { tokens: tokens_ended, orgs: organizations } = removed;
+            let users::DeletedUser { tokens: tokens_ended, orgs: organizations } = removed;
             out.answer(&Removed { user: login, tokens_ended, organizations, running }, |removed| {
                 let message = format!(
                     "removed {} and {}; running servers apply this within a minute",

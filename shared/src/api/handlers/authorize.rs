@@ -23,7 +23,7 @@ use crate::services::identity::sessions::Session;
 const STATE_CHARACTERS: std::ops::RangeInclusive<usize> = 16..=128;
 
 /// The program that asks to be logged in.
-struct Asked {
+struct LoginRequest {
     challenge: Challenge,
     /// The program listens there, and knows its login by this text; `None` if the person copies the code.
     back: Option<(Loopback, String)>,
@@ -31,7 +31,7 @@ struct Asked {
     description: String,
 }
 
-impl Asked {
+impl LoginRequest {
     fn read<'a>(text: impl Fn(&'static str) -> &'a str) -> Result<Self, SignInError> {
         let wrong = |what| SignInError::NotACliLogin { command: "statewright login", what };
         let challenge = Challenge::parse(text("code_challenge")).ok_or_else(|| wrong("code_challenge"))?;
@@ -59,7 +59,7 @@ pub(crate) async fn page(
     Query(query): Parameters,
 ) -> Answer {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
-    let asked = Asked::read(text)?;
+    let request = LoginRequest::read(text)?;
     if text("code_challenge_method") != METHOD {
         let what = "code_challenge_method";
         return Err(SignInError::NotACliLogin { command: "statewright login", what }.into());
@@ -68,39 +68,39 @@ pub(crate) async fn page(
         return see_other(&sign_in_for(&browser.target));
     }
     let user = &session.caller.user;
-    let target = if asked.back.is_some() { "/cli-login/authorize" } else { "/cli-login/code" };
+    let target = if request.back.is_some() { "/cli-login/authorize" } else { "/cli-login/code" };
     let body = html! {
         section {
             p {
-                @if asked.back.is_some() { "A program on this computer" } @else { "A program" }
+                @if request.back.is_some() { "A program on this computer" } @else { "A program" }
                 " asks to be logged in as " strong { (user.login) } ". It says of itself:"
             }
             blockquote {
                 p { code { "statewright login" } }
-                @if !asked.description.is_empty() { p { (asked.description) } }
+                @if !request.description.is_empty() { p { (request.description) } }
             }
             p { "Continue only if you have just started this command yourself. It can then do what you can do." }
-            @if asked.back.is_none() {
+            @if request.back.is_none() {
                 p {
                     "You get a code to copy into your terminal. If somebody sent you the address of this page, or asks "
                     "you for the code, close the page: with the code, they are logged in as you."
                 }
             }
             form method="post" action=(target) {
-                input type="hidden" name="code_challenge" value=(asked.challenge.as_str());
-                input type="hidden" name="description" value=(asked.description);
-                @if let Some((port, state)) = &asked.back {
+                input type="hidden" name="code_challenge" value=(request.challenge.as_str());
+                input type="hidden" name="description" value=(request.description);
+                @if let Some((port, state)) = &request.back {
                     input type="hidden" name="port" value=(port.port());
                     input type="hidden" name="state" value=(state);
                 }
                 (days_field())
-                p.actions { button { @if asked.back.is_some() { "Log it in" } @else { "Show the code" } } }
+                p.actions { button { @if request.back.is_some() { "Log it in" } @else { "Show the code" } } }
             }
         }
         p.faint { "To refuse, close this page and stop the command." }
     };
     // The form's answer leads to the program, and then to the welcome page.
-    let form_leads_to = asked.back.map(|(port, _)| port.address());
+    let form_leads_to = request.back.map(|(port, _)| port.address());
     let page = Page { form_leads_to, ..Page::new("Log in at the command line", body) };
     page.of(&user.login).answer()
 }
@@ -112,9 +112,9 @@ pub(crate) async fn lead(
     context: RequestContext,
     form: Form,
 ) -> Answer {
-    let asked = Asked::read(|name| form.text(name))?;
-    let Some((port, state)) = &asked.back else { return Err(SignInError::BadField("port").into()) };
-    let code = code(&app, &session, &context, &form, &asked).await?;
+    let request = LoginRequest::read(|name| form.text(name))?;
+    let Some((port, state)) = &request.back else { return Err(SignInError::BadField("port").into()) };
+    let code = code(&app, &session, &context, &form, &request).await?;
     see_other(&format!("{}/?code={code}&state={state}", port.address()))
 }
 
@@ -125,8 +125,8 @@ pub(crate) async fn show(
     context: RequestContext,
     form: Form,
 ) -> Answer {
-    let asked = Asked::read(|name| form.text(name))?;
-    let code = code(&app, &session, &context, &form, &asked).await?;
+    let request = LoginRequest::read(|name| form.text(name))?;
+    let code = code(&app, &session, &context, &form, &request).await?;
     let body = html! {
         section {
             p { "Copy this code into the terminal in which you started the command. It works once, within five minutes." }
@@ -142,11 +142,11 @@ async fn code(
     session: &Session,
     context: &RequestContext,
     form: &Form,
-    asked: &Asked,
+    request: &LoginRequest,
 ) -> Result<String, Error> {
     let lasts = chosen_days(form)?;
-    context.detail(asked.description.as_str());
-    login_codes::give(app, session, &asked.challenge, &asked.description, lasts).await
+    context.detail(request.description.as_str());
+    login_codes::give(app, session, &request.challenge, &request.description, lasts).await
 }
 
 #[cfg(test)]
@@ -158,13 +158,15 @@ mod tests {
         let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
         let state = "0a".repeat(16);
         let read = |challenge: &str, port: &str, state: &str| {
-            let asked = Asked::read(|name| match name {
+            let request = LoginRequest::read(|name| match name {
                 "code_challenge" => challenge,
                 "port" => port,
                 "state" => state,
                 _ => "",
             });
-            asked.map(|asked| asked.back.map(|(port, _)| port.address())).map_err(|error| error.to_string())
+            request
+                .map(|request| request.back.map(|(port, _)| port.address()))
+                .map_err(|error| error.to_string())
         };
         assert_eq!(read(challenge, "43210", &state), Ok(Some("http://127.0.0.1:43210".to_owned())));
         assert_eq!(read(challenge, "", ""), Ok(None));

@@ -32,14 +32,14 @@ const DAYS: [u64; 4] = [1, 7, 30, 90];
 const DAYS_SUGGESTED: u64 = 30;
 
 /// What the CLI asks for.
-struct Asked {
+struct LoginRequest {
     port: Loopback,
     nonce: String,
     /// Anybody can open the page with any text, so nothing here proves who asks.
     description: String,
 }
 
-impl Asked {
+impl LoginRequest {
     fn read(port: &str, nonce: &str, description: &str) -> Result<Self, SignInError> {
         let wrong = |what| SignInError::NotACliLogin { command: "pulumi login", what };
         let port = Loopback::read(port).ok_or_else(|| wrong("port"))?;
@@ -94,7 +94,8 @@ pub(crate) async fn page(
     Query(query): Parameters,
 ) -> Answer {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
-    let asked = Asked::read(text("cliSessionPort"), text("cliSessionNonce"), text("cliSessionDescription"))?;
+    let request =
+        LoginRequest::read(text("cliSessionPort"), text("cliSessionNonce"), text("cliSessionDescription"))?;
     if !session.is_recent(app.now()) {
         return see_other(&sign_in_for(&browser.target));
     }
@@ -106,12 +107,12 @@ pub(crate) async fn page(
     let body = html! {
         section {
             p { "A program on this computer asks for an access token of " strong { (user.login) } ". It says of itself:" }
-            blockquote { p { code { (command) } } @if !asked.description.is_empty() { p { (asked.description) } } }
+            blockquote { p { code { (command) } } @if !request.description.is_empty() { p { (request.description) } } }
             p { "Continue only if you have just started this command yourself. With the token, it can do what you can do." }
             form method="post" action="/cli-login" {
-                input type="hidden" name="cliSessionPort" value=(asked.port.port());
-                input type="hidden" name="cliSessionNonce" value=(asked.nonce);
-                input type="hidden" name="cliSessionDescription" value=(asked.description);
+                input type="hidden" name="cliSessionPort" value=(request.port.port());
+                input type="hidden" name="cliSessionNonce" value=(request.nonce);
+                input type="hidden" name="cliSessionDescription" value=(request.description);
                 (days_field())
                 p.actions { button { "Give it a token" } }
             }
@@ -120,7 +121,7 @@ pub(crate) async fn page(
     };
     // The form's answer leads to the CLI, and then to the welcome page.
     let page =
-        Page { form_leads_to: Some(asked.port.address()), ..Page::new("Log in at the command line", body) };
+        Page { form_leads_to: Some(request.port.address()), ..Page::new("Log in at the command line", body) };
     page.of(&user.login).answer()
 }
 
@@ -153,7 +154,7 @@ pub(crate) async fn give(
     context: RequestContext,
     form: Form,
 ) -> Answer {
-    let asked = Asked::read(
+    let request = LoginRequest::read(
         form.text("cliSessionPort"),
         form.text("cliSessionNonce"),
         form.text("cliSessionDescription"),
@@ -162,8 +163,8 @@ pub(crate) async fn give(
     let lasts = chosen_days(&form)?;
     let name = login_codes::token_name(&app, "cli")?;
     context.detail(name.as_str());
-    let token = sessions::issue_token(&app, &session, &name, &asked.description, lasts).await?;
-    see_other(&format!("{}/?accessToken={token}&nonce={}", asked.port.address(), asked.nonce))
+    let token = sessions::issue_token(&app, &session, &name, &request.description, lasts).await?;
+    see_other(&format!("{}/?accessToken={token}&nonce={}", request.port.address(), request.nonce))
 }
 
 /// The page after the login, which the CLI leads to.
@@ -186,18 +187,18 @@ mod tests {
     #[test]
     fn a_login_of_the_cli_has_a_port_and_a_nonce() {
         let nonce = "0a".repeat(32);
-        let asked = Asked::read("43210", &nonce, "a\u{202e}b\nc").unwrap();
+        let request = LoginRequest::read("43210", &nonce, "a\u{202e}b\nc").unwrap();
         assert_eq!(
-            (asked.port.address().as_str(), asked.description.as_str()),
+            (request.port.address().as_str(), request.description.as_str()),
             ("http://127.0.0.1:43210", "abc")
         );
         for port in
             ["", "80", "1023", "65536", "-1", "43210@evil.example", "43210/", "0x5000", " 43210", "٤٣٢١٠"]
         {
-            assert!(Asked::read(port, &nonce, "").is_err(), "{port:?}");
+            assert!(LoginRequest::read(port, &nonce, "").is_err(), "{port:?}");
         }
         for nonce in ["", "0a", &"0A".repeat(32), &"0g".repeat(32), &"0a".repeat(33), "0a&x=1"] {
-            assert!(Asked::read("43210", nonce, "").is_err(), "{nonce:?}");
+            assert!(LoginRequest::read("43210", nonce, "").is_err(), "{nonce:?}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::ExchangeError;
 use crate::services::identity::login_codes;
-use crate::services::identity::oidc::exchange::{self, Asked, Noted};
+use crate::services::identity::oidc::exchange::{self, ExchangeRequest, Noted};
 use crate::services::identity::oidc::issuers::{self, Edit, Registered};
 use crate::services::identity::oidc::{consents, policies};
 use crate::wire::oidc::{
@@ -46,19 +46,19 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     let is_json = kind.is_some_and(|kind| kind.contains("json"));
     let from = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
     let body = Body::from_request(request, app).await?;
-    let asked = match is_json || body.text.starts_with(b"{") {
+    let request = match is_json || body.text.starts_with(b"{") {
         true => body.parse::<TokenRequest>()?,
         false => serde_urlencoded::from_bytes(&body.text)
             .map_err(|error| ExchangeError::Parameter(format!("the form does not parse: {error}")))?,
     };
-    let given = match asked.grant_type.as_deref() {
+    let given = match request.grant_type.as_deref() {
         Some("authorization_code") => {
-            let code = required("code", asked.code.as_deref())?;
-            let verifier = required("code_verifier", asked.code_verifier.as_deref())?;
+            let code = required("code", request.code.as_deref())?;
+            let verifier = required("code_verifier", request.code_verifier.as_deref())?;
             Some(login_codes::redeem(app, code, verifier).await?)
         }
         Some("refresh_token") => {
-            let token = required("refresh_token", asked.refresh_token.as_deref())?;
+            let token = required("refresh_token", request.refresh_token.as_deref())?;
             Some(login_codes::shorten(app, token).await?)
         }
         _ => None,
@@ -74,17 +74,17 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
             scope: String::new(),
         });
     }
-    let asked = Asked {
-        grant_type: asked.grant_type,
-        audience: asked.audience,
-        subject_token_type: asked.subject_token_type,
-        subject_token: asked.subject_token,
-        requested_token_type: asked.requested_token_type,
-        scope: asked.scope,
-        expiration: asked.expiration,
+    let request = ExchangeRequest {
+        grant_type: request.grant_type,
+        audience: request.audience,
+        subject_token_type: request.subject_token_type,
+        subject_token: request.subject_token,
+        requested_token_type: request.requested_token_type,
+        scope: request.scope,
+        expiration: request.expiration,
     };
     let mut noted = Noted::default();
-    let exchanged = exchange::exchange(app, &asked, from, &mut noted).await;
+    let exchanged = exchange::exchange(app, &request, from, &mut noted).await;
     record(context, noted);
     let exchanged = exchanged?;
     context.admits(exchanged.by);

@@ -18,7 +18,7 @@ use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::{IdentityError, InvalidInput};
-use crate::services::identity::token_requests::{self, Asked};
+use crate::services::identity::token_requests::{self, TokenRequest};
 use crate::services::identity::tokens::{Issued, Owner, Shows, TokenPage};
 use crate::wire::tokens::{
     CreatedToken, NewOrgToken, NewPersonalToken, NewTeamToken, OrganizationRules, OrganizationSettings,
@@ -104,41 +104,45 @@ fn owner(caller: &Caller, path: &TokensPath) -> Result<Owner, Error> {
 /// The body of a request for a token.
 pub(crate) trait AsksForToken {
     /// What it asks for.
-    fn asked(self) -> Result<Asked, Error>;
+    fn into_request(self) -> Result<TokenRequest, Error>;
 }
 
 impl AsksForToken for NewPersonalToken {
-    fn asked(self) -> Result<Asked, Error> {
-        let asked = asked(self.name, self.description, self.expires)?;
+    fn into_request(self) -> Result<TokenRequest, Error> {
+        let request = request_of(self.name, self.description, self.expires)?;
         let org = given(self.organization).map(|org| OrgName::parse(&org)).transpose()?;
-        Ok(Asked { role: role(self.role_id)?, org, ..asked })
+        Ok(TokenRequest { role: role(self.role_id)?, org, ..request })
     }
 }
 
 impl AsksForToken for NewOrgToken {
-    fn asked(self) -> Result<Asked, Error> {
+    fn into_request(self) -> Result<TokenRequest, Error> {
         let role = match (self.admin.unwrap_or_default(), role(self.role_id)?) {
             (true, None | Some(Role::Admin)) => Some(Role::Admin),
             (true, Some(_)) => return Err(IdentityError::TwoRoles.into()),
             (false, role) => role,
         };
-        Ok(Asked { role, ..asked(self.name, self.description, self.expires)? })
+        Ok(TokenRequest { role, ..request_of(self.name, self.description, self.expires)? })
     }
 }
 
 impl AsksForToken for NewTeamToken {
-    fn asked(self) -> Result<Asked, Error> {
-        asked(self.name, self.description, self.expires)
+    fn into_request(self) -> Result<TokenRequest, Error> {
+        request_of(self.name, self.description, self.expires)
     }
 }
 
 /// What bodies for all kinds of tokens have. The expiry is in seconds since the epoch.
-fn asked(name: Option<String>, description: Option<String>, expires: Option<i64>) -> Result<Asked, Error> {
-    Ok(Asked {
+fn request_of(
+    name: Option<String>,
+    description: Option<String>,
+    expires: Option<i64>,
+) -> Result<TokenRequest, Error> {
+    Ok(TokenRequest {
         name: given(name).map(|name| TokenName::parse(&name)).transpose()?,
         description: description.unwrap_or_default(),
         expires: at(expires),
-        ..Asked::default()
+        ..TokenRequest::default()
     })
 }
 
@@ -151,9 +155,9 @@ pub(crate) async fn create<N: AsksForToken + DeserializeOwned + Send + 'static>(
     Query(query): Parameters,
     JsonBody(new): JsonBody<N>,
 ) -> Answer {
-    let asked = new.asked()?;
+    let request = new.into_request()?;
     let owner = owner(&caller, &path)?;
-    let Issued { secret, entry } = token_requests::create(&app, &caller, owner, asked).await?;
+    let Issued { secret, entry } = token_requests::create(&app, &caller, owner, request).await?;
     record(&context, &entry, &query);
     json(&CreatedToken { id: entry.id().to_owned(), token_value: secret })
 }

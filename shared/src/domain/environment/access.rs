@@ -267,14 +267,14 @@ mod tests {
         ] {
             let (parts, misspelt) = read(text);
             assert!(misspelt.is_empty(), "{text}: {misspelt:?}");
-            let said: String = parts
+            let message: String = parts
                 .iter()
                 .map(|part| {
                     let access = part.access.as_deref().map(|access| format!("[{}]", spelt(access)));
                     part.text.clone() + &access.unwrap_or_default()
                 })
                 .collect();
-            assert_eq!(said, expected);
+            assert_eq!(message, expected);
         }
     }
 

@@ -446,8 +446,11 @@ mod tests {
             json!({ "sub": "?*" }),
             json!({ "aud": "urn:pulumi:org:acme" }),
         ] {
-            let said = refusal(own, allow(&wide));
-            assert!(said.starts_with("policy 1: it allows every token of the issuer"), "{wide}: {said}");
+            let message = refusal(own, allow(&wide));
+            assert!(
+                message.starts_with("policy 1: it allows every token of the issuer"),
+                "{wide}: {message}"
+            );
         }
         let deny_all = Policy { decision: Decision::Deny, ..allow(&json!({})) };
         check_all(&[deny_all], &issuer).unwrap();
@@ -475,10 +478,10 @@ mod tests {
             json!({ "actor": "bob" }),
         ] {
             for url in [GITHUB, "https://token.actions.githubusercontent.com/"] {
-                let said = refusal(url, allow(&bad));
+                let message = refusal(url, allow(&bad));
                 assert!(
-                    said.contains("no rule names yours") && said.contains("repository_owner"),
-                    "{bad}: {said}"
+                    message.contains("no rule names yours") && message.contains("repository_owner"),
+                    "{bad}: {message}"
                 );
             }
         }
@@ -514,8 +517,8 @@ mod tests {
             (json!({ "rules": { "a..b": "x", "sub": "job" } }), "not the path of a claim"),
             (json!({ "rules": { "sub": "" } }), "empty or longer"),
         ] {
-            let said = check(text.clone()).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let message = check(text.clone()).unwrap_err();
+            assert!(message.contains(why), "{text}: {message}");
         }
     }
 }

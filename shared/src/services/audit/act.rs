@@ -31,7 +31,7 @@ struct Facts {
 }
 
 /// What a record takes from the request.
-pub(super) struct Told {
+pub(super) struct RequestFacts {
     pub(super) action: Option<&'static str>,
     pub(super) by: Option<Requester>,
     pub(super) stack: Option<StackAddress>,
@@ -86,11 +86,11 @@ impl Act {
         ACT.try_with(|act| act.facts().action == Some(action)).unwrap_or(false)
     }
 
-    pub(super) fn told() -> Option<Told> {
+    pub(super) fn current() -> Option<RequestFacts> {
         ACT.try_with(|act| {
             let (from, request) = (act.from.clone(), act.request.clone());
             let facts = act.facts();
-            Told {
+            RequestFacts {
                 action: facts.action,
                 by: facts.by.clone(),
                 stack: facts.stack.clone(),

@@ -25,7 +25,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 pub use self::act::Act;
-use self::act::Told;
+use self::act::RequestFacts;
 use crate::cache::Alike;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
@@ -65,7 +65,7 @@ pub enum About<'a> {
 /// same action; then the request gets no second record.
 pub fn entry(ctx: &Context, action: &str, about: &About<'_>) -> AuditEntry {
     let mut record = AuditRecord::new(ctx.now(), action);
-    if let Some(Told { action: of_request, by, stack: _, detail, from, request }) = Act::told() {
+    if let Some(RequestFacts { action: of_request, by, stack: _, detail, from, request }) = Act::current() {
         if let Some(by) = by {
             record.set_caller(by);
         }
@@ -99,7 +99,7 @@ pub fn entry(ctx: &Context, action: &str, about: &About<'_>) -> AuditEntry {
 /// An entry for the end of the update of the current request, if the request is this action. The stack is the one that
 /// the request names.
 pub(crate) fn entry_of_update(ctx: &Context, action: &str, update: UpdateId) -> Option<AuditEntry> {
-    let Told { action: of_request, stack, .. } = Act::told()?;
+    let RequestFacts { action: of_request, stack, .. } = Act::current()?;
     let stack = stack.filter(|_| of_request == Some(action))?;
     Some(entry(ctx, action, &About::Update(&stack, update)))
 }

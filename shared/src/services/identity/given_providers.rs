@@ -214,8 +214,8 @@ mod tests {
             (json!([with("rules", json!(["=acme:plan"]))]), "group in a rule"),
             (json!([corp(), corp()]), "corp twice"),
         ] {
-            let said = parse(&wrong).unwrap_err().to_string();
-            assert!(said.contains(why) && !said.contains("hunter2"), "{wrong}: {said}");
+            let message = parse(&wrong).unwrap_err().to_string();
+            assert!(message.contains(why) && !message.contains("hunter2"), "{wrong}: {message}");
         }
         let many: Vec<Value> = (0..51).map(|number| with("name", json!(format!("corp-{number}")))).collect();
         assert_eq!(parse(&json!(many)), Err(InvalidProviders::TooMany));

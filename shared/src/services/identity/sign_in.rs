@@ -245,8 +245,9 @@ async fn note_last_admin(
         provider = provider.as_str(),
         "the last admin stays, although no rule says so"
     );
-    let said = format!("{login} stays the last admin, although no rule of the provider {provider} says so");
-    let mut entry = audit::entry(ctx, "member.role", &About::Org(org)).saying(said);
+    let message =
+        format!("{login} stays the last admin, although no rule of the provider {provider} says so");
+    let mut entry = audit::entry(ctx, "member.role", &About::Org(org)).saying(message);
     entry.record.user = Some(login.clone());
     entry.record.result = AuditResult::Refused;
     audit::keep(ctx, entry).await

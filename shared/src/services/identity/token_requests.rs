@@ -40,7 +40,7 @@ const NAME_RANDOM_BYTES: usize = 6;
 
 /// A token that a request asks for.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub struct TokenRequest {
     /// The name. A machine token needs one; a personal token gets one.
     pub name: Option<TokenName>,
     /// What it is for.
@@ -120,33 +120,40 @@ pub async fn list(
 ///
 /// # Errors
 /// As [`list`]; [`IdentityError`] for what the token must not be.
-pub async fn create(ctx: &Context, caller: &Caller, owner: Owner, asked: Asked) -> Result<Issued, Error> {
+pub async fn create(
+    ctx: &Context,
+    caller: &Caller,
+    owner: Owner,
+    request: TokenRequest,
+) -> Result<Issued, Error> {
     check(ctx, caller, &owner).await?;
-    if asked.description.chars().count() > DESCRIPTION_CHARACTERS_MAX {
+    if request.description.chars().count() > DESCRIPTION_CHARACTERS_MAX {
         let characters_max = DESCRIPTION_CHARACTERS_MAX;
         return Err(IdentityError::TokenDescriptionTooLong { characters_max }.into());
     }
-    check_expiry(ctx, asked.expires)?;
+    check_expiry(ctx, request.expires)?;
     let own = &caller.token;
     let (may, org, name) = match &owner {
         Owner::User(_) => {
-            let org = asked.org.or_else(|| own.org.clone());
+            let org = request.org.or_else(|| own.org.clone());
             if let Some(org) = org.as_ref().filter(|org| !caller.is_member(org)) {
                 return Err(AccessError::NoOrg(org.clone()).into());
             }
-            (asked.role.or(own.may), org, asked.name.map_or_else(|| new_name(ctx), Ok)?)
+            (request.role.or(own.may), org, request.name.map_or_else(|| new_name(ctx), Ok)?)
         }
-        Owner::Organization(_) => (Some(asked.role.unwrap_or(Role::Member)), None, machine_name(asked.name)?),
+        Owner::Organization(_) => {
+            (Some(request.role.unwrap_or(Role::Member)), None, machine_name(request.name)?)
+        }
         // It has no role of its own: the team's grants decide, and this limits them.
-        Owner::Team(..) => (asked.role.or(own.may), None, machine_name(asked.name)?),
+        Owner::Team(..) => (request.role.or(own.may), None, machine_name(request.name)?),
     };
-    let expires = asked.expires.or(own.expires);
+    let expires = request.expires.or(own.expires);
     check_role(own, may)?;
     check_end(own, expires)?;
     let new = NewToken {
         org,
         may,
-        description: asked.description,
+        description: request.description,
         created_by: Some(caller.user.login.clone()),
         expires,
         ..NewToken::new(owner, name)

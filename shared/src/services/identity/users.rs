@@ -68,7 +68,7 @@ pub async fn list(ctx: &Context) -> Result<Vec<User>, Error> {
 
 /// What was deleted with a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct DeletedUser {
     /// Access tokens that were revoked.
     pub tokens: usize,
     /// Organizations that the user was a member of.
@@ -87,7 +87,7 @@ async fn end_all(ctx: &Context, login: &Login) -> Result<usize, Error> {
 ///
 /// # Errors
 /// [`AccessError::NoUser`].
-pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
+pub async fn remove(ctx: &Context, login: &Login) -> Result<DeletedUser, Error> {
     let mut left: Vec<OrgName> = Vec::new();
     let mut attempts = Attempts::at("the user");
     loop {
@@ -97,7 +97,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
             sessions::end_all(ctx, login).await?;
             // It existed a moment ago: an earlier attempt deleted it, and its answer was lost.
             if attempt > 0 || tokens > 0 {
-                return Ok(Removed { tokens, orgs: left });
+                return Ok(DeletedUser { tokens, orgs: left });
             }
             return Err(AccessError::NoUser(login.clone()).into());
         };
@@ -133,7 +133,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<Removed, Error> {
         if orgs.is_empty() {
             let tokens = end_all(ctx, login).await?;
             sessions::end_all(ctx, login).await?;
-            return Ok(Removed { tokens, orgs: left });
+            return Ok(DeletedUser { tokens, orgs: left });
         }
     }
 }

@@ -53,8 +53,8 @@ pub async fn lift(ctx: &Context, caller: &Caller, address: &StackAddress) -> Res
         attempts.begin()?;
         let Located { id, head } = locate(ctx, caller, address).await?;
         let Some(Protection { by, at, reason }) = &head.value.protection else { return Ok(()) };
-        let said = format!("of {} since {}: {reason}", by.login, at.to_rfc3339());
-        let entry = audit::entry(ctx, "stack.unprotect", &About::Stack(address)).saying(said);
+        let detail = format!("of {} since {}: {reason}", by.login, at.to_rfc3339());
+        let entry = audit::entry(ctx, "stack.unprotect", &About::Stack(address)).saying(detail);
         let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
         let next = StackHead { protection: None, trail: rider.mark(), ..head.value.clone() };
         let write = store::put(ctx, StackHead::key(id), head.unchanged(), &next);

@@ -108,8 +108,8 @@ fn a_refusal_names_the_role_and_who_grants_it() {
          have the operator make one with `statewright token create NAME --user bob --may apply`"
     );
     let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Right::Apply);
-    let said = text_of(check(&both));
-    assert!(said.contains("--may apply") && said.contains("member role acme bob apply"), "{said}");
+    let message = text_of(check(&both));
+    assert!(message.contains("--may apply") && message.contains("member role acme bob apply"), "{message}");
 }
 
 #[test]
@@ -158,10 +158,10 @@ fn a_grant_counts_on_its_scope_and_is_limited_by_the_token() {
     assert!(seen.shows(&Unit::stack(&address, Tags::None)) && !seen.shows(&Unit::stack(&other, Tags::None)));
     let planner = caller(&[("acme", Role::None)], Some(Role::Plan)).asking_for(Right::Apply);
     let seen = sight(&planner, "acme", grants).unwrap();
-    let said = text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this"));
+    let message = text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this"));
     assert!(
-        said.starts_with("this needs the role apply in acme/web/dev, and the token \"ci\" of bob"),
-        "{said}"
+        message.starts_with("this needs the role apply in acme/web/dev, and the token \"ci\" of bob"),
+        "{message}"
     );
 }
 
@@ -179,10 +179,10 @@ fn the_holder_and_members_may_end_what_was_taken() {
     end(Role::Plan, &by("bob", "laptop"), Right::Plan).unwrap();
     end(Role::Apply, &by("bob", "laptop"), Right::Apply).unwrap();
     end(Role::Member, &by("alice", "ci"), Right::Apply).unwrap();
-    let said = text_of(end(Role::Plan, &by("bob", "laptop"), Right::Apply));
-    assert!(said.starts_with("ending yours needs the role apply in acme, and bob has plan"), "{said}");
-    let said = text_of(end(Role::Apply, &by("alice", "ci"), Right::Plan));
-    assert!(said.starts_with("ending that of others needs the role member in acme"), "{said}");
+    let message = text_of(end(Role::Plan, &by("bob", "laptop"), Right::Apply));
+    assert!(message.starts_with("ending yours needs the role apply in acme, and bob has plan"), "{message}");
+    let message = text_of(end(Role::Apply, &by("alice", "ci"), Right::Plan));
+    assert!(message.starts_with("ending that of others needs the role member in acme"), "{message}");
 }
 
 #[test]

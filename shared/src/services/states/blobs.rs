@@ -12,7 +12,7 @@ use crate::layout::{KeptState, Payload, StateVersion};
 use crate::ports::{BlobKey, Timestamp};
 use crate::services::error::InvalidInput;
 use crate::services::keys::data_keys;
-use crate::services::store::compression::{gunzip, gzip, length_said};
+use crate::services::store::compression::{declared_length, gunzip, gzip};
 use crate::services::work;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
@@ -177,7 +177,7 @@ pub(crate) async fn fetch_index(
     let Some(payload) = &version.index else { return Ok(None) };
     let sealed = store::fetch(ctx, payload, tail).await?;
     let gzip = data_keys::open(ctx, state.into(), Vec::from(sealed)).await?;
-    let bytes = length_said(&gzip);
+    let bytes = declared_length(&gzip);
     let read = move || Ok(String::from_utf8(gunzip(&gzip)?).ok().and_then(|text| Index::from_text(&text)));
     let index = work::with(bytes, INDEX_FACTOR, read).await?;
     index

@@ -55,8 +55,8 @@ pub async fn lift(ctx: &Context, caller: &Caller, state: &StateRef) -> Result<St
         let Some(Protection { by, at, reason }) = &head.value.protection else {
             return Ok(head.value.address);
         };
-        let said = format!("of {} since {}: {reason}", by.login, at.to_rfc3339());
-        let entry = audit::entry(ctx, "state.unprotect", &About::State(&head.value.address)).saying(said);
+        let detail = format!("of {} since {}: {reason}", by.login, at.to_rfc3339());
+        let entry = audit::entry(ctx, "state.unprotect", &About::State(&head.value.address)).saying(detail);
         let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
         let next = StateHead { protection: None, trail: rider.mark(), ..head.value.clone() };
         let write = store::put(ctx, StateHead::key(id), head.unchanged(), &next);

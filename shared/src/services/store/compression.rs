@@ -46,9 +46,9 @@ fn compress<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone, level: Compressio
 
 /// The inflated length in bytes that the end of a gzip claims, which is that of its last member. What this server stores has
 /// one member, and a true length.
-pub(crate) fn length_said(gzip: &[u8]) -> usize {
-    let said = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
-    said.min(gzip.len().saturating_mul(INFLATES_MAX))
+pub(crate) fn declared_length(gzip: &[u8]) -> usize {
+    let declared = gzip.last_chunk().map_or(0, |last| u32::from_le_bytes(*last) as usize);
+    declared.min(gzip.len().saturating_mul(INFLATES_MAX))
 }
 
 /// The maximum ratio of inflated to compressed bytes in Deflate.
@@ -60,14 +60,14 @@ const INFLATES_MAX: usize = 1032;
 /// [`Error::Broken`] for bytes that are not a gzip: the stored bytes are damaged.
 pub fn gunzip(gzip: &[u8]) -> Result<Vec<u8>, Error> {
     // One byte more, so that the reader finds the end without growing the buffer.
-    let mut text = Vec::with_capacity(length_said(gzip) + 1);
+    let mut text = Vec::with_capacity(declared_length(gzip) + 1);
     MultiGzDecoder::new(gzip).read_to_end(&mut text).map_err(not_inflating)?;
     Ok(text)
 }
 
 /// Like [`gunzip`]; `None` if the text exceeds `bytes_max` bytes.
 pub(crate) fn gunzip_within(gzip: &[u8], bytes_max: usize) -> Result<Option<Vec<u8>>, Error> {
-    let mut text = Vec::with_capacity(length_said(gzip).min(bytes_max) + 1);
+    let mut text = Vec::with_capacity(declared_length(gzip).min(bytes_max) + 1);
     let decoder = MultiGzDecoder::new(gzip);
     decoder.take(bytes_max as u64 + 1).read_to_end(&mut text).map_err(not_inflating)?;
     Ok((text.len() <= bytes_max).then_some(text))

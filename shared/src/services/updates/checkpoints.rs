@@ -17,7 +17,7 @@ use crate::layout::{Content, Numbered, Record, Slot};
 use crate::limits::DEPLOYMENT_BYTES_MAX;
 use crate::ports::{Expect, Refusal};
 use crate::services::error::InvalidInput;
-use crate::services::store::compression::{gunzip, length_said, refuse_plaintext};
+use crate::services::store::compression::{declared_length, gunzip, refuse_plaintext};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store, work};
 
@@ -137,7 +137,7 @@ async fn read_last(ctx: &Context, id: UpdateId) -> Result<LastText, Error> {
         let kind = if matches!(content, Content::Delta(_)) { Kind::Delta } else { Kind::Whole };
         chain.push((kind, store::fetch(ctx, payload, tail.clone()).await?));
     }
-    let bytes = chain.iter().map(|(_, gzip)| length_said(gzip)).sum();
+    let bytes = chain.iter().map(|(_, gzip)| declared_length(gzip)).sum();
     let replay = move || replay(chain.iter().map(|(kind, gzip)| (*kind, gzip)));
     let saved = work::with(bytes, REPLAY_FACTOR, replay).await?;
     Ok(LastText { slot, saved })

@@ -10,7 +10,7 @@ use crate::layout::{EventBatch, Payload, Record, UpdateSummary};
 use crate::limits::{BATCH_BYTES_MAX, SUMMARY_BYTES_MAX};
 use crate::ports::{Expect, Order};
 use crate::services::caller::Caller;
-use crate::services::store::compression::{gunzip_within, length_said};
+use crate::services::store::compression::{declared_length, gunzip_within};
 use crate::services::store::stack_lookup;
 use crate::services::{Error, store, work};
 
@@ -120,7 +120,7 @@ async fn text_within(
     bytes_max: usize,
 ) -> Result<Option<Bytes>, Error> {
     let gzip = store::fetch(ctx, payload, tail).await?;
-    let bytes = length_said(&gzip);
+    let bytes = declared_length(&gzip);
     if bytes > bytes_max {
         return Ok(None);
     }

@@ -12,7 +12,7 @@ use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::Timestamp;
 use crate::services::Error;
-use crate::services::store::compression::{gunzip, gzip, gzip_parts, length_said, refuse_plaintext};
+use crate::services::store::compression::{declared_length, gunzip, gzip, gzip_parts, refuse_plaintext};
 
 /// A part of a log, compressed as the client sent it.
 pub(crate) enum LogPart {
@@ -66,7 +66,7 @@ pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [
     let gzip_of = |part: &'a LogPart| match part {
         LogPart::Entries(gzip) | LogPart::Checkpoint(gzip) | LogPart::Save(_, gzip) => gzip,
     };
-    base.into_iter().chain(parts.iter().map(gzip_of)).map(|gzip| length_said(gzip)).sum()
+    base.into_iter().chain(parts.iter().map(gzip_of)).map(|gzip| declared_length(gzip)).sum()
 }
 
 /// Folds a log onto its base.

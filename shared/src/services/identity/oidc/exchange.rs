@@ -45,7 +45,7 @@ const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 /// A request for a token, as its client sent it.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct ExchangeRequest {
     /// `grant_type`.
     pub grant_type: Option<String>,
     /// `audience`.
@@ -117,14 +117,14 @@ impl Target {
 /// [`ExchangeError`].
 pub async fn exchange(
     ctx: &Context,
-    asked: &Asked,
+    sent: &ExchangeRequest,
     from: Option<IpAddr>,
     noted: &mut Noted,
 ) -> Result<Exchanged, Error> {
-    let request = Request::read(asked)?;
+    let request = Request::read(sent)?;
     noted.org = Some(request.org.clone());
     let (id, issuer, role) = accepted(ctx, &request, from, noted).await?;
-    let Some(lifetime) = lifetime(asked.expiration, lifetime_max(&issuer.value)) else {
+    let Some(lifetime) = lifetime(sent.expiration, lifetime_max(&issuer.value)) else {
         return Err(parameter("expiration must be a number of seconds greater than 0"));
     };
     let owner = owner(ctx, &request, &id, &issuer.value, noted).await?;
@@ -154,7 +154,7 @@ pub async fn exchange(
         secret: issued.secret,
         kind: request.kind,
         seconds: lifetime.as_secs(),
-        scope: asked.scope.clone().unwrap_or_default(),
+        scope: sent.scope.clone().unwrap_or_default(),
     })
 }
 
@@ -175,8 +175,8 @@ enum Subject<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn read(asked: &'a Asked) -> Result<Self, Error> {
-        let Asked {
+    fn read(request: &'a ExchangeRequest) -> Result<Self, Error> {
+        let ExchangeRequest {
             grant_type,
             audience,
             subject_token_type,
@@ -184,7 +184,7 @@ impl<'a> Request<'a> {
             requested_token_type,
             scope,
             ..
-        } = asked;
+        } = request;
         if grant_type.as_deref() != Some(GRANT) {
             return Err(ExchangeError::GrantType.into());
         }
@@ -457,8 +457,8 @@ mod tests {
             ("runner", "runner:x", "requested_token_type must be"),
             ("", "", "requested_token_type must be"),
         ] {
-            let said = of(kind, scope).unwrap_err();
-            assert!(said.contains(why), "{kind} {scope}: {said}");
+            let message = of(kind, scope).unwrap_err();
+            assert!(message.contains(why), "{kind} {scope}: {message}");
         }
     }
 }
