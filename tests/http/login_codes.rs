@@ -96,8 +96,7 @@ async fn the_page_shows_what_asks_and_leads_to_this_machine() {
     let mut browser = signed_in(&app, USER).await;
     let shown = browser.open(&path).await;
     assert_eq!(shown.status.as_u16(), 200, "{}", shown.text);
-    for text in ["logged in as <strong>alice", "by &lt;b&gt;</p>", "A program on this computer", "Log it in"]
-    {
+    for text in ["log in as <strong>alice", "by &lt;b&gt;</p>", "A program on this computer", "Allow"] {
         assert!(shown.text.contains(text), "{text}: {}", shown.text);
     }
     let policy = shown.headers["content-security-policy"].to_str().unwrap();

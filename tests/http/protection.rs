@@ -28,8 +28,8 @@ fn refused(answer: &Answer, reason: &str, what: &str, kind: &str) -> String {
     let words = answer.refused(409);
     assert_eq!(answer.value()["reason"], reason, "{words}");
     let message = format!(
-        "{what} is protected, by {USER} since 2026-01-01T00:00:00Z, with the reason \"{REASON}\": have an admin lift that \
-         with `statewright unprotect {} --kind {kind}`",
+        "{what} is protected by {USER} since 2026-01-01T00:00:00Z, with the reason \"{REASON}\": ask an admin to run \
+         `statewright unprotect {} --kind {kind}`",
         what.split_once(' ').unwrap().1
     );
     assert!(words.contains(&message), "{words}");

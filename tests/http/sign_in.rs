@@ -663,7 +663,7 @@ async fn the_command_line_gets_a_token_by_a_click() {
         "cliSessionPort=43210&cliSessionNonce={nonce}&cliSessionDescription=by+%3Cb%3E&cliCommand=pulumi+login"
     );
     let path = format!("/cli-login?{query}");
-    // Signed out, it leads to the page of sign-ins, and back.
+    // Signed out, it leads to the sign-in page, and back.
     let led = browser.open(&path).await;
     assert!(led.leads_to.starts_with("/signin?next=/cli-login%3FcliSessionPort%3D43210"), "{}", led.leads_to);
     let page = browser.open(&led.leads_to).await;

@@ -149,7 +149,7 @@ async fn each_kind_is_created_listed_used_and_ended() {
         let again = app.post(list, &new).send().await;
         match kind {
             "personal" => drop(again.expect(200)),
-            _ => assert!(again.refused(409).contains("names are used once"), "{kind}"),
+            _ => assert!(again.refused(409).contains("a name is used only once"), "{kind}"),
         }
     }
 }
@@ -170,8 +170,8 @@ async fn a_personal_token_gets_a_name_and_a_machine_token_needs_one() {
         app.post(&list, &json!({ "name": "a b" })).send().await.refused(400);
     }
     for (body, words) in [
-        (json!({ "expires": 1 }), "later expiry"),
-        (json!({ "expires": -1 }), "later expiry"),
+        (json!({ "expires": 1 }), "use a later one"),
+        (json!({ "expires": -1 }), "use a later one"),
         (json!({ "expires": seconds_from_now(&app, DAY * 800) }), "within 732 days"),
         (json!({ "description": "d".repeat(501) }), "at most 500 characters"),
         (json!({ "organization": "no such" }), "organization name"),
@@ -459,7 +459,7 @@ async fn a_rotation_keeps_the_expiry_or_sets_one() {
     assert_eq!((status_of(&app, &first).await, status_of(&app, secret).await), (401, 200));
     app.advance(DAY * 7);
     let refused = rotate(&app, &of_org(), id, json!({})).await.refused(400);
-    assert!(refused.contains("later expiry"), "{refused}");
+    assert!(refused.contains("use a later one"), "{refused}");
 }
 
 #[tokio::test]

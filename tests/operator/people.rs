@@ -187,7 +187,7 @@ async fn machines_get_tokens_that_are_rotated_and_revoked() {
     whoami(rotated["token"].as_str().unwrap()).await.refused(401);
 
     for (arguments, code, expected) in [
-        (&create[..], 1, "names are used once"),
+        (&create[..], 1, "a name is used only once"),
         (&["token", "revoke", "ci", "--org", ORG], 1, "statewright token list --org"),
         (&["token", "create", "x", "--org", ORG, "--team", "none"], 1, "has no team named none"),
         (&["token", "create", "x", "--team", "none"], 2, "--org"),

@@ -27,8 +27,8 @@ async fn a_protected_stack_outlives_a_destroy_and_a_removal() {
     ] {
         let refused = client.run(arguments).await.assert_failure();
         let printed = [
-            "[409] Conflict: stack acme/guarded/dev is protected, by alice since ",
-            "with the reason \"it is production\": have an admin lift that",
+            "[409] Conflict: stack acme/guarded/dev is protected by alice since ",
+            "with the reason \"it is production\": ask an admin to run",
             "statewright unprotect acme/guarded/dev --kind stack",
         ];
         assert_says(&refused, &printed);

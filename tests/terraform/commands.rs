@@ -458,7 +458,7 @@ async fn a_protected_state_says_so_until_it_is_not(client: Client) {
         "{shown}"
     );
     let refused = cli.statewright(["state", "delete", "--yes", "--force"]).await.assert_failure();
-    assert!(refused.stderr.contains("is protected, by alice since "), "{refused}");
+    assert!(refused.stderr.contains("is protected by alice since "), "{refused}");
 
     let failed = cli.statewright(["tf", "--", "destroy", "-auto-approve"]).await.assert_failure();
     let note = format!("note: {ORG}/net/default is protected by alice (first-start), since ");

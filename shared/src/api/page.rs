@@ -105,7 +105,7 @@ pub(super) fn with_cookie(answer: Answer, cookie: Result<HeaderValue, Failure>) 
     Ok(answer)
 }
 
-/// The page of sign-ins, from which a person returns to this path.
+/// The sign-in page, from which a person returns to this path.
 pub(super) fn sign_in_for(target: &str) -> String {
     match path_of_ours(target) {
         Some(path) => format!("/signin?next={}", utf8_percent_encode(path, IN_QUERY)),
@@ -145,7 +145,7 @@ fn failed(text: &str, is_to_sign_in: bool) -> Page {
     let body = html! {
         p.alert role="alert" { (first) (sentence.as_str()) "." }
         p.actions {
-            a.button href="/signin" { @if is_to_sign_in { "Sign in" } @else { "To the page of sign-ins" } }
+            a.button href="/signin" { @if is_to_sign_in { "Sign in" } @else { "To the sign-in page" } }
         }
     };
     Page::new("This did not work", body)
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_survives_the_page_of_sign_ins() {
+    fn a_path_survives_the_sign_in_page() {
         let path = "/cli-login?cliSessionPort=4321&cliSessionDescription=a+b%20c";
         assert_eq!(
             sign_in_for(path),

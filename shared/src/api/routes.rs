@@ -520,7 +520,7 @@ routes! {
         auth: Token, needs: Admin, group: Account,
         answer: Json(of::<Grants>), id: ListGrants,
     }
-    /// Give a role on a part of an organization
+    /// Grant a role on a part of an organization
     POST "/api/orgs/{org}/grants" => grants::add {
         auth: Token, needs: Admin, group: Account, audit: "grant.add",
         body: of::<Grant>,
@@ -536,7 +536,7 @@ routes! {
         auth: Token, needs: Admin, group: Account,
         answer: Json(of::<AccessDocument>), id: ExportAccess,
     }
-    /// Replace the teams and grants of an organization by those of a document
+    /// Replace the teams and grants of an organization with those of a document
     PUT "/api/orgs/{org}/access" => grants::apply {
         auth: Token, needs: Admin, group: Account, audit: "access.apply",
         body: of::<AccessDocument>,
@@ -658,7 +658,7 @@ routes! {
         auth: Token, needs: Apply, group: Head, audit: "stack.tag",
         answer: NoContent, id: DeleteStackTag,
     }
-    /// Protect a stack: it cannot be deleted or destroyed until an admin lifts that
+    /// Protect a stack: it cannot be deleted or destroyed until an admin lifts the protection
     PUT "/api/stacks/{org}/{project}/{stack}/protection" => stacks::protect {
         auth: Token, needs: Admin, group: Head, audit: "stack.protect",
         body: of::<NewProtection>, max: SMALL_BYTES_MAX,
@@ -1264,7 +1264,7 @@ routes! {
         auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
         answer: NoContent, id: DeleteState,
     }
-    /// Protect a Terraform state: it cannot be deleted or emptied until an admin lifts that
+    /// Protect a Terraform state: it cannot be deleted or emptied until an admin lifts the protection
     PUT "/api/tfstates/{guid}/protection" => states::protect {
         auth: Token, needs: Admin, group: Tfstate, audit: "state.protect",
         body: of::<NewProtection>, max: SMALL_BYTES_MAX,
@@ -1465,7 +1465,7 @@ routes! {
         auth: Session, needs: Nothing, group: Account,
         answer: Html, id: TokensPage,
     }
-    /// Make a token of the user, and show it once
+    /// Create a token of the user, and show it once
     POST "/user/settings/tokens" => settings::make_token {
         auth: Session, needs: Nothing, group: Account, audit: "token.create",
         body: || form(&["name", "description", "days"]), max: FORM_BYTES_MAX,

@@ -14,7 +14,7 @@ const PREFIX: &str = "PROVIDER#";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInProvider {
     pub name: ProviderName,
-    /// The name on the page of sign-ins.
+    /// The name on the sign-in page.
     pub title: String,
     /// The issuer, exactly as in its ID tokens.
     pub issuer: String,

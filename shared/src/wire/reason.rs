@@ -94,7 +94,7 @@ reasons! {
     409 "last_admin" LastAdmin: "The organization would have no admin. Make another member an admin first.";
     409 "access_changed" AccessChanged: "The teams and grants have changed since you read them. Export them again.";
     409 "stack_exists" StackExists: "A stack of this name exists.";
-    409 "stack_protected" StackProtected: "The stack is protected: it cannot be deleted, destroyed or transferred until an admin lifts that.";
+    409 "stack_protected" StackProtected: "The stack is protected: it cannot be deleted, destroyed or transferred until an admin lifts the protection.";
     409 "stack_locked" StackLocked: "Another update holds the stack. Wait for it, or cancel it.";
     409 "update_of_other_user" UpdateOfOtherUser: "Another user created the update.";
     409 "update_not_ready" UpdateNotReady: "The update is in another step: for example, it was not started, or has ended.";
@@ -103,7 +103,7 @@ reasons! {
     409 "state_exists" StateExists: "A state of this name or id exists.";
     409 "state_has_resources" StateHasResources: "The state still has resources. Destroy them, or force the deletion.";
     409 "state_lock_lost" StateLockLost: "Another lock holds the state now.";
-    409 "state_protected" StateProtected: "The state is protected: it cannot be deleted or emptied until an admin lifts that. A write that would empty it is stored under the ID in the message.";
+    409 "state_protected" StateProtected: "The state is protected: it cannot be deleted or emptied until an admin lifts the protection. A write that would empty it is stored under the ID in the message.";
     409 "state_write_refused" StateWriteRefused: "The server refused the write as a version, and stores it under the ID in the message.";
     409 "dependency_refused" DependencyRefused: "The dependency would make a cycle, or its name is taken.";
     409 "label_policy_changed" LabelPolicyChanged: "The label policy has changed since you read it. Read it again.";

@@ -24,7 +24,7 @@ pub(super) enum AccessCommand {
         #[arg(value_parser = args::organization)]
         org: OrgName,
     },
-    /// Replace the teams and grants of an organization by those of a document. A running server applies it
+    /// Replace the teams and grants of an organization with those of a document. A running server applies it
     /// within a minute.
     Apply {
         /// The organization.
@@ -41,7 +41,7 @@ pub(super) enum AccessCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum GrantCommand {
-    /// Give a role on a part of an organization. A running server applies it within a minute.
+    /// Grant a role on a part of an organization. A running server applies it within a minute.
     Add(OneGrant),
     /// List the grants of an organization.
     List {
@@ -49,7 +49,7 @@ pub(super) enum GrantCommand {
         #[arg(value_parser = args::organization)]
         org: OrgName,
     },
-    /// Take a role that was given. A running server applies it within a minute.
+    /// Remove a grant. A running server applies it within a minute.
     Remove(OneGrant),
 }
 
@@ -58,7 +58,7 @@ pub(super) struct OneGrant {
     /// The organization.
     #[arg(value_parser = args::organization)]
     org: OrgName,
-    /// Who has the role: everybody, user:LOGIN, team:NAME or token:NAME.
+    /// Who gets the role: everybody, user:LOGIN, team:NAME or token:NAME.
     #[arg(value_parser = args::grantee)]
     to: Grantee,
     /// Where: `*` for the organization, PROJECT/NAME with `*` for any characters, or tag:NAME=VALUE.
@@ -134,7 +134,7 @@ fn describe(applied: &Applied) -> String {
     for (sign, grants) in [("+", &difference.grants_added), ("-", &difference.grants_removed)] {
         rows.extend(grants.iter().map(|it| row(sign, "grant", grant(it))));
     }
-    let heading = if *dry_run { "WOULD" } else { "DID" };
+    let heading = if *dry_run { "PLANNED" } else { "DONE" };
     table(&[heading, "WHAT", "NAME"], rows)
 }
 

@@ -45,7 +45,7 @@ enum Command {
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Delete an issuer with its policies. Tokens that its jobs have already live until they expire.
+    /// Delete an issuer with its policies. Tokens that its jobs already have work until they expire.
     Remove {
         /// The issuer, by its address or its ID.
         issuer: String,
@@ -57,7 +57,7 @@ struct Add {
     /// The issuer's address, exactly as its tokens have it in `iss`.
     #[arg(value_name = "URL")]
     url: String,
-    /// A name for people [default: the host of the address].
+    /// The name that people see [default: the host of the address].
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
     /// The file with the issuer's public keys, a JSON Web Key Set, for an issuer that the server cannot reach.
@@ -76,7 +76,7 @@ struct Allow {
     /// it for more rules, all of which have to match.
     #[arg(long = "rule", value_name = "CLAIM=PATTERN", required = true, value_parser = rule)]
     rules: Vec<(String, String)>,
-    /// The role of the tokens: outputs, plan, apply, member or admin [default: member; a team's own rights for
+    /// The role of the tokens: view, outputs, plan, apply, member or admin [default: member; a team's own rights for
     /// tokens of a team].
     #[arg(long, value_name = "ROLE", value_parser = args::role, conflicts_with = "user")]
     role: Option<Role>,
@@ -294,7 +294,7 @@ enum OfConsent {
         /// The issuer, by its address or its ID.
         issuer: String,
     },
-    /// Withdraw a consent. Tokens that jobs have already live until they expire.
+    /// Withdraw a consent. Tokens that jobs already have work until they expire.
     Remove {
         /// The issuer, by its address or its ID.
         issuer: String,

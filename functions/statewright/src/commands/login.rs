@@ -24,8 +24,8 @@ pub(crate) struct Login {
     /// login].
     #[arg(value_name = "URL", value_parser = args::server_url, conflicts_with = "server")]
     url: Option<ServerUrl>,
-    /// Print the address of the page for the login, and ask for its code. For a machine without a browser:
-    /// open the page on any other one.
+    /// Print the address of the login page, and ask for the code that it shows. For a machine without a
+    /// browser: open the page on another one.
     #[arg(long, conflicts_with = "shown")]
     no_browser: bool,
     #[command(flatten)]
@@ -97,7 +97,7 @@ pub(crate) async fn login(login: Login, out: Output) -> anyhow::Result<()> {
     let client = Client::with_token(&server, token)?;
     let who = who(&client).await?;
     let ends =
-        stored.expires().map(|expires| format!(", and ends at {}", Rfc3339(expires))).unwrap_or_default();
+        stored.expires().map(|expires| format!(", and expires at {}", Rfc3339(expires))).unwrap_or_default();
     let mut logins = Logins::read()?;
     logins.add(&server, stored);
     let file = logins.write()?;
@@ -122,7 +122,7 @@ async fn in_person(server: &ServerUrl, no_browser: bool, out: Output) -> anyhow:
         open_browser(&listening.page);
         out.note(format_args!(
             "Allow the login on this page. If your browser does not open it, open it yourself on this machine:\n\n  \
-             {}\n\nWithout a browser on this machine, stop this (Ctrl-C), and add --no-browser.",
+             {}\n\nNo browser on this machine? Stop this with Ctrl-C, and add --no-browser.",
             listening.page
         ));
         listening.finish().await?
@@ -173,7 +173,7 @@ pub(crate) async fn logout(logout: Logout, out: Output) -> anyhow::Result<()> {
     out.answer(&answer, |it| match (it.was_logged_in, it.revoked) {
         (true, true) => format!("logged out of {}; the token no longer works", it.server),
         (true, false) => format!(
-            "logged out of {}; the token itself stays valid until it ends, or until you revoke it on the page \
+            "logged out of {}; the token stays valid until it expires, or until you revoke it at \
              /user/settings/tokens",
             it.server
         ),

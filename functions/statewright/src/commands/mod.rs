@@ -75,17 +75,17 @@ pub(crate) enum Command {
     User(user::User),
     /// Manage the providers that people sign in with, in a browser. Works while the server runs.
     Sso(sso::Sso),
-    /// Create and list organizations and manage their members. Works while the server runs.
+    /// Create and list organizations and manage their members and grants. Works while the server runs.
     Org(org::Org),
     /// Create, list and delete teams and manage their members. Works while the server runs.
     Team(team::Team),
-    /// Explain what a user may do with a stack, a state or an environment, and what gives it.
+    /// Show which role or grants let a user do something with a stack, a state or an environment.
     Why(why::Why),
     /// Inspect stacks, restore their versions and end the updates that lock them. Works while the server
     /// runs.
     Stack(stack::Stack),
-    /// Log in to a server: store an access token for it. At a terminal, you allow it in a browser. Else the token
-    /// is read from STATEWRIGHT_TOKEN or the first line of stdin.
+    /// Log in to a server and store an access token for it. At a terminal, you allow the login in a browser.
+    /// Otherwise, the token is read from STATEWRIGHT_TOKEN or the first line of stdin.
     Login(login::Login),
     /// Forget the access token for a server, and revoke it if the login made it.
     Logout(login::Logout),
@@ -99,11 +99,11 @@ pub(crate) enum Command {
     Dep(dep::Dep),
     /// Show and set the label policy of an organization, at a server.
     Policy(policy::Policy),
-    /// Protect a stack or a state from deletion and destruction, at a server, until an admin lifts that.
+    /// Protect a stack or a state, at a server, from deletion and destruction until an admin lifts that.
     Protect(protect::Protect),
     /// Lift the protection of a stack or a state, at a server.
     Unprotect(protect::Unprotect),
-    /// Register the issuers of tokens for jobs, such as a CI's, and what their jobs may do, at a server.
+    /// Let the jobs of a CI sign in without a secret: manage their issuers and policies, at a server.
     Issuer(issuer::Issuer),
     /// Consent to personal tokens for the jobs of an issuer, at a server.
     Consent(issuer::Consent),

@@ -38,10 +38,10 @@ enum Command {
     /// Manage the members of an organization and their roles.
     #[command(subcommand)]
     Member(MemberCommand),
-    /// Give roles on parts of an organization, and take them.
+    /// Manage the grants of roles on parts of an organization.
     #[command(subcommand)]
     Grant(GrantCommand),
-    /// Export and apply the teams and grants of an organization as one document.
+    /// Export or apply the teams and grants of an organization as one document.
     #[command(subcommand)]
     Access(AccessCommand),
 }

@@ -25,7 +25,7 @@ pub(crate) struct Sso {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Add an OpenID Connect provider. Its client secret is asked for at a terminal, else read from the first
+    /// Add an OpenID Connect provider. Asks for its client secret at a terminal, and otherwise reads the first
     /// line of stdin.
     Add(Box<Add>),
     /// List the providers.
@@ -36,7 +36,7 @@ enum Command {
         #[arg(value_parser = args::provider)]
         name: ProviderName,
     },
-    /// Replace the rules of a provider. People get what they give at their next sign-in.
+    /// Replace the rules of a provider. They apply to each person at the next sign-in.
     Rules {
         /// The name of the provider.
         #[arg(value_parser = args::provider)]
@@ -47,8 +47,8 @@ enum Command {
         #[arg(long, conflicts_with = "rules")]
         none: bool,
     },
-    /// Remove a provider. Its users can no longer sign in with it, and their tokens stop when they would have had
-    /// to.
+    /// Remove a provider. Its users can no longer sign in with it, and their tokens stop when their next sign-in
+    /// is due.
     Remove {
         /// The name of the provider.
         #[arg(value_parser = args::provider)]
@@ -62,8 +62,8 @@ enum Command {
         #[arg(value_parser = args::login)]
         login: Login,
     },
-    /// Unlink the accounts of a provider from a user. Without any account, the user's tokens no longer stop by
-    /// themselves.
+    /// Unlink the accounts of a provider from a user. If no account is left, the user's tokens no longer need
+    /// sign-ins.
     Unlink {
         /// The name of the user.
         #[arg(value_parser = args::login)]
@@ -82,7 +82,7 @@ struct Add {
     /// The issuer of its ID tokens, exactly as in its own documents.
     #[arg(long, value_name = "URL")]
     issuer: String,
-    /// The ID that the provider gave to this server as a client.
+    /// The client ID that the provider assigned to this server.
     #[arg(long, value_name = "ID")]
     client_id: String,
     /// The client has no secret.
@@ -91,13 +91,13 @@ struct Add {
     /// The address at which people open this server.
     #[arg(long, value_name = "URL", value_parser = args::server_url)]
     server: ServerUrl,
-    /// The name on the page of sign-ins [default: the name].
+    /// The name on the sign-in page [default: the name of the provider].
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// A scope to ask for in addition to `openid`; may be repeated.
     #[arg(long = "scope", value_name = "SCOPE", default_values = SCOPES)]
     scopes: Vec<String>,
-    /// The claim from which the name of a new user is made; of an email address, the part before the @ counts.
+    /// The claim that names a new user. Of an email address, the part before the @ is used.
     #[arg(long, value_name = "CLAIM", default_value = LOGIN_CLAIM)]
     login_claim: String,
     /// The claim with the groups of a person.
@@ -112,8 +112,8 @@ struct Add {
 
 #[derive(Debug, clap::Args)]
 struct RuleOptions {
-    /// A rule GROUP=ORGANIZATION:ROLE or GROUP=ORGANIZATION:ROLE:TEAM; may be repeated. In GROUP, `*` stands for any text. Without a rule that
-    /// fits, a person does not become a user.
+    /// A rule GROUP=ORGANIZATION:ROLE or GROUP=ORGANIZATION:ROLE:TEAM; may be repeated. In GROUP, `*` stands for any text. A person whom
+    /// no rule matches does not become a user.
     #[arg(long = "rule", value_name = "RULE", value_parser = args::sign_in_rule)]
     rules: Vec<SignInRule>,
 }

@@ -25,7 +25,7 @@ enum Command {
     Create {
         #[command(flatten)]
         team: Named,
-        /// The name for people [default: the name].
+        /// The name that people see [default: the name of the team].
         #[arg(long, value_name = "TEXT")]
         display_name: Option<String>,
         /// What the team is for.
@@ -51,7 +51,7 @@ enum MemberCommand {
     Add {
         #[command(flatten)]
         member: Member,
-        /// Make the member an admin of the team, who changes its members.
+        /// Make the member an admin of the team, who can change its members.
         #[arg(long)]
         admin: bool,
     },

@@ -43,7 +43,7 @@ enum Command {
         /// needed.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["org", "description"])]
         certificate: Option<PathBuf>,
-        /// The highest role of requests with this token: outputs, plan, apply, member or admin [default: no
+        /// The highest role of requests with this token: view, outputs, plan, apply, member or admin [default: no
         /// limit beyond the owner's role; member for an organization's token, which has this role].
         #[arg(long, value_name = "ROLE", value_parser = args::role)]
         may: Option<Role>,
@@ -57,8 +57,8 @@ enum Command {
         #[command(flatten)]
         owner: Owner,
     },
-    /// Replace the secret of a token, and print the new one only this once. The token keeps its name, and what it
-    /// runs goes on.
+    /// Replace the secret of a token, and print the new one, which is shown only once. The token keeps its name,
+    /// and its running updates continue.
     Rotate {
         /// The name of the token.
         #[arg(value_parser = args::token_name)]
@@ -68,7 +68,7 @@ enum Command {
         /// How long the old secret still works, such as 1h [default: it ends within a minute].
         #[arg(long, value_name = "DURATION", value_parser = args::duration)]
         grace: Option<Duration>,
-        /// When the token expires, from now, such as 12h or 90d [default: when it would have before].
+        /// When the token expires, from now, such as 12h or 90d [default: as before].
         #[arg(long, value_name = "DURATION", value_parser = args::duration)]
         expires_in: Option<Duration>,
     },

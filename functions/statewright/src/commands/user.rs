@@ -40,14 +40,14 @@ enum Command {
         /// without an organization.
         #[arg(long = "org", value_name = "NAME", value_parser = args::organization)]
         orgs: Vec<OrgName>,
-        /// The role in them: outputs, plan, apply, member or admin. Each role includes those before it.
-        /// `statewright org member role` changes it.
+        /// The role in them: none, view, outputs, plan, apply, member or admin. From plan on, each role includes
+        /// those before it. `statewright org member role` changes it.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
     /// List the users.
     List,
-    /// Print a link with which a user signs in once, in a browser. An earlier link of the user stops.
+    /// Print a link with which a user signs in once, in a browser. It replaces an earlier link of the user.
     Invite {
         /// The name of the user.
         #[arg(value_parser = args::login)]
@@ -55,12 +55,12 @@ enum Command {
         /// The address at which people open the server.
         #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = args::server_url)]
         server: ServerUrl,
-        /// When the link stops, from now, such as 12h or 3d.
+        /// When the link expires, from now, such as 12h or 3d.
         #[arg(long, value_name = "DURATION", default_value = "3d", value_parser = args::duration)]
         expires_in: Duration,
     },
-    /// Set a user's password, for `tofu`, `terraform` and signing in with a browser. It is asked for at a
-    /// terminal, else read from the first line of stdin. New users have no password.
+    /// Set a user's password, for `tofu`, `terraform` and signing in with a browser. Asks for it at a terminal,
+    /// and otherwise reads the first line of stdin. New users have no password.
     Password {
         /// The name of the user.
         #[arg(value_parser = args::login)]

@@ -11,7 +11,7 @@ use crate::args::{self, Data};
 use crate::data;
 use crate::output::{Output, table};
 
-/// Explain what a user may do with a stack, a state or an environment, and which role or grant gives it.
+/// Show which role or grants let a user do something with a stack, a state or an environment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Why {
     #[command(flatten)]
@@ -19,11 +19,11 @@ pub(crate) struct Why {
     /// The user, a member of the organization.
     #[arg(value_parser = args::login)]
     user: Login,
-    /// What the user wants: see, view, outputs, plan, apply, member or admin, or a command such as preview,
-    /// up or delete.
+    /// The action: see, view, outputs, plan, apply, member or admin, or a command such as preview, up or
+    /// delete.
     #[arg(value_parser = args::action)]
     action: Right,
-    /// The stack, state or environment. Labels of states are not counted.
+    /// The stack, state or environment. Grants by the labels of a state are left out.
     #[arg(value_name = "ORGANIZATION/PROJECT/NAME", value_parser = args::stack_address)]
     stack: StackAddress,
 }

@@ -57,17 +57,17 @@ pub(crate) struct Serve {
         default_missing_value = DELTA_CUTOFF_BYTES
     )]
     pub(crate) offer_delta_checkpoints: Option<u64>,
-    /// The address of this server, as clients write it. Needed for the sign-in of principals of AWS, who sign it.
+    /// The address of this server, as clients write it. Principals of AWS sign it when they sign in.
     #[arg(long, value_name = "URL", env = "STATEWRIGHT_ADDRESS", value_parser = server_url)]
     pub(crate) address: Option<ServerUrl>,
     #[command(flatten)]
     pub(crate) keep: Keep,
-    /// Ranges of addresses inside networks that issuers of tokens and providers of sign-ins may have, such as
-    /// 10.1.0.0/16,127.0.0.1 [default: only addresses of the public Internet].
+    /// Private addresses that issuers of tokens and sign-in providers may have, as ranges such as
+    /// 10.1.0.0/16,127.0.0.1 [default: public addresses only].
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
-    /// Providers that people sign in with, as JSON, in addition to those of `statewright sso`. One of the same name
-    /// replaces a stored one.
+    /// Providers that people sign in with, as JSON, in addition to those of `statewright sso`. A provider
+    /// replaces a stored one of the same name.
     #[arg(long, value_name = "JSON", env = VARIABLE)]
     pub(crate) sign_in_providers: Option<String>,
     /// The log level (`error`, `warn`, `info`, `debug`, `trace` or `off`), optionally with levels for single

@@ -73,7 +73,7 @@ pub(crate) async fn page(
         section {
             p {
                 @if request.back.is_some() { "A program on this computer" } @else { "A program" }
-                " asks to be logged in as " strong { (user.login) } ". It says of itself:"
+                " asks to log in as " strong { (user.login) } ". It describes itself:"
             }
             blockquote {
                 p { code { "statewright login" } }
@@ -94,7 +94,7 @@ pub(crate) async fn page(
                     input type="hidden" name="state" value=(state);
                 }
                 (days_field())
-                p.actions { button { @if request.back.is_some() { "Log it in" } @else { "Show the code" } } }
+                p.actions { button { @if request.back.is_some() { "Allow" } @else { "Show the code" } } }
             }
         }
         p.faint { "To refuse, close this page and stop the command." }

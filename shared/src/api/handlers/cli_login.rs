@@ -106,7 +106,7 @@ pub(crate) async fn page(
     };
     let body = html! {
         section {
-            p { "A program on this computer asks for an access token of " strong { (user.login) } ". It says of itself:" }
+            p { "A program on this computer asks for an access token of " strong { (user.login) } ". It describes itself:" }
             blockquote { p { code { (command) } } @if !request.description.is_empty() { p { (request.description) } } }
             p { "Continue only if you have just started this command yourself. With the token, it can do what you can do." }
             form method="post" action="/cli-login" {
@@ -114,7 +114,7 @@ pub(crate) async fn page(
                 input type="hidden" name="cliSessionNonce" value=(request.nonce);
                 input type="hidden" name="cliSessionDescription" value=(request.description);
                 (days_field())
-                p.actions { button { "Give it a token" } }
+                p.actions { button { "Allow" } }
             }
         }
         p.faint { "To refuse, close this page and stop the command." }

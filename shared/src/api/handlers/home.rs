@@ -59,7 +59,7 @@ fn parts(address: &str) -> [Part; 3] {
     [
         Part {
             title: "Get an access token",
-            text: "The first start of the server prints one. People make others at /signin, and the operator on the server:",
+            text: "The first start of the server prints one. You create others at /signin. The operator creates them with:",
             typed: "statewright token create NAME --user LOGIN".to_owned(),
         },
         Part {

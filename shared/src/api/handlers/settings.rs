@@ -55,11 +55,11 @@ async fn show_tokens(app: &App, session: &Session, new: Option<(&TokenName, &str
         }
         section aria-labelledby="tokens" {
             h2 id="tokens" { "Your access tokens" }
-            @if listed.is_empty() { p.faint { "You have none." } }
+            @if listed.is_empty() { p.faint { "You have no access tokens." } }
             @else { ul.list { @for token in &listed { (token_line(token, now)) } } }
         }
         section aria-labelledby="make" {
-            h2 id="make" { "Make a token" }
+            h2 id="make" { "Create a token" }
             @if session.is_recent(now) {
                 form method="post" action=(TOKENS) {
                     label { "Name" input name="name" required maxlength="100" pattern="[A-Za-z0-9_.\\-]+" autocapitalize="none" spellcheck="false"; }
@@ -71,7 +71,7 @@ async fn show_tokens(app: &App, session: &Session, new: Option<(&TokenName, &str
                             }
                         }
                     }
-                    p.actions { button { "Make the token" } }
+                    p.actions { button { "Create the token" } }
                 }
             } @else { (sign_in_again(TOKENS)) }
         }
@@ -96,7 +96,7 @@ fn token_line(UsedToken { entry, used }: &UsedToken, now: Timestamp) -> Markup {
                 p { strong { (token.name) } @if entry.certificate.is_some() { " (client certificate)" } }
                 @if !token.description.is_empty() { p { (token.description) } }
                 p.faint {
-                    "Made " (day(token.created)) ", "
+                    "Created " (day(token.created)) ", "
                     @match used {
                         Some(at) => { "last used " (minute(*at)) ", " }
                         None => { "never used, " }
@@ -191,7 +191,7 @@ pub(crate) async fn account_page(State(app): State<App>, session: Session) -> An
             section aria-labelledby="accounts" {
                 h2 id="accounts" { "Your accounts" }
                 @if let Some(until) = user.confirmed_until {
-                    p { "Sign in with one of them before " (day(until)) ": then your access tokens stop until you do." }
+                    p { "Sign in with one of them before " (day(until)) ", or your access tokens stop until you do." }
                 }
                 ul.list {
                     @for account in &accounts {
@@ -211,14 +211,14 @@ pub(crate) async fn account_page(State(app): State<App>, session: Session) -> An
         section aria-labelledby="password" {
             h2 id="password" { "Your password" }
             p.faint {
-                @if has_password { "You have one. Setting another replaces it." }
-                @else { "You have none. With one, you can sign in here without a provider." }
+                @if has_password { "You have a password. A new one replaces it." }
+                @else { "You have no password. With one, you can sign in without a provider." }
             }
             @if is_recent {
                 form method="post" action="/user/settings/password" {
                     input type="hidden" name="username" autocomplete="username" value=(login);
                     label { "New password" input name="password" type="password" autocomplete="new-password" minlength="12" required; }
-                    label { "The same again" input name="again" type="password" autocomplete="new-password" minlength="12" required; }
+                    label { "The new password again" input name="again" type="password" autocomplete="new-password" minlength="12" required; }
                     p.actions { button { "Set the password" } }
                 }
             } @else { (sign_in_again(ACCOUNT)) }

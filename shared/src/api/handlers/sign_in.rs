@@ -77,7 +77,7 @@ fn ways(
             }
         }
         p.faint {
-            "Neither account nor password? The operator of this server makes an invitation for you: "
+            "No account and no password? Ask the operator of this server for an invitation: "
             code { "statewright user invite LOGIN" }
         }
     }

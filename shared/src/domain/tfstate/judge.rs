@@ -122,7 +122,7 @@ impl std::fmt::Display for Refused {
             Self::Stale => "this write came without a lock, and another one was first: run the client again",
             Self::LockRequired => "this state takes writes under its lock only: run the client with locking on",
             Self::Deleted => "the state was deleted: undelete it first",
-            Self::Protected => "the state is protected, and this write leaves it without resources: have an admin lift that",
+            Self::Protected => "the state is protected, and this write leaves it without resources: ask an admin to lift the protection",
             Self::Strict => "this state is strict, so its serial must rise and its lineage must stay: pull it, and change that",
         })
     }

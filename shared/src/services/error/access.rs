@@ -31,8 +31,8 @@ pub enum AccessError {
     TokenExpired,
     /// The user's provider has not confirmed the user for too long.
     #[error(
-        "the user has not signed in with the provider for too long, so the user's tokens have stopped: sign in at /signin with \
-         a browser, and then repeat this"
+        "the user's last sign-in with the provider is too old, so the user's tokens have stopped: sign in at /signin with a \
+         browser, and repeat the request"
     )]
     SignInNeeded,
     /// The access token has expired, and its user holds no lock that was taken before.

@@ -14,10 +14,10 @@ pub enum IdentityError {
     #[error("organization {0} already exists: choose another name")]
     OrgExists(OrgName),
     /// The history uses this login for the operator.
-    #[error("the name {0} is reserved for the operator in the history: choose another name")]
+    #[error("the user name {0} is reserved for the operator: choose another name")]
     ReservedLogin(&'static str),
     /// The history uses this token name for password logins or for browsers.
-    #[error("the name {0} is reserved in the history, for password logins or browsers: choose another name")]
+    #[error("the token name {0} is reserved for sign-ins with a password or a browser: choose another name")]
     ReservedTokenName(TokenName),
     /// The user already has a token of this name.
     #[error("user {login} already has a token named {name}: choose another name, or revoke that token first")]
@@ -28,7 +28,9 @@ pub enum IdentityError {
         name: TokenName,
     },
     /// A token of the organization or of one of its teams has or had this name.
-    #[error("a token of {org} has or had the name {name}, and names are used once: choose another name")]
+    #[error(
+        "{org} already used the name {name} for a token, and a name is used only once: choose another name"
+    )]
     TokenNameUsed {
         /// The organization.
         org: OrgName,
@@ -44,9 +46,7 @@ pub enum IdentityError {
         team: TeamName,
     },
     /// Teams that a new stack names do not exist.
-    #[error(
-        "{org} has no team named {team:?}: create the stack with teams that exist, with one `--teams` for each"
-    )]
+    #[error("{org} has no team named {team:?}: name teams that exist, with one `--teams` for each")]
     UnknownTeam {
         /// The organization.
         org: OrgName,
@@ -62,7 +62,7 @@ pub enum IdentityError {
         team: TeamName,
     },
     /// Paths of the API use this word in the place of a team.
-    #[error("a team cannot have the name {0}, which paths of the API use: choose another name")]
+    #[error("the team name {0} is reserved for paths of the API: choose another name")]
     ReservedTeamName(TeamName),
     /// A text of a team is too long.
     #[error("the {what} is too long: use at most {characters_max} characters")]
@@ -107,7 +107,7 @@ pub enum IdentityError {
         name: TokenName,
     },
     /// A grant of the role `none`.
-    #[error("a grant of the role none gives nothing: remove the other grants instead")]
+    #[error("the role none gives nothing, so it cannot be granted: remove grants to take rights away")]
     EmptyGrant,
     /// The organization has no such grant.
     #[error("{org} has no such grant: list them with `statewright org grant list {org}`")]
@@ -152,15 +152,13 @@ pub enum IdentityError {
         org: OrgName,
     },
     /// An admin removes the own membership.
-    #[error("you cannot remove yourself from the organization {0}: another admin has to")]
+    #[error("you cannot remove yourself from the organization {0}: ask another admin")]
     RemovesSelf(OrgName),
     /// This server has no such role.
     #[error("role {0:?} not found: use one of none, view, outputs, plan, apply, member and admin")]
     NoRole(String),
     /// This server has fixed roles.
-    #[error(
-        "this server has no custom roles: use a role that it has, and a grant of it on a part of the organization"
-    )]
+    #[error("this server has no custom roles: grant one of its roles on a part of the organization instead")]
     CustomRole,
     /// The user has no token of this name.
     #[error(
@@ -182,9 +180,7 @@ pub enum IdentityError {
         kind: &'static str,
     },
     /// A machine has no tokens of its own.
-    #[error(
-        "only a person has personal tokens, and this request has the token of a machine: use a personal token"
-    )]
+    #[error("this is the token of a machine, and a machine has no personal tokens: use a personal token")]
     TokensOfMachine,
     /// A new machine token needs a name.
     #[error("the new token has no name: send a `name`")]
@@ -202,16 +198,16 @@ pub enum IdentityError {
         characters_max: usize,
     },
     /// A token would end in the past.
-    #[error("the token would have expired already: use a later expiry")]
+    #[error("the expiry of the token is in the past: use a later one")]
     TokenExpiryPast,
     /// A token would end too late.
-    #[error("the token would expire too late: use a time within {days_max} days from now")]
+    #[error("the expiry of the token is too late: use a time within {days_max} days from now")]
     TokenExpiryTooLate {
         /// The maximum lifetime in days.
         days_max: u64,
     },
     /// A rotated token's old secret would work for too long.
-    #[error("the old secret would work for too long: use 0 to {seconds_max} for `graceSeconds`")]
+    #[error("the time for the old secret is too long: use 0 to {seconds_max} for `graceSeconds`")]
     TokenGraceTooLong {
         /// The maximum time in seconds.
         seconds_max: u64,
@@ -221,19 +217,19 @@ pub enum IdentityError {
     TwoRoles,
     /// A token would allow more than the token of the request.
     #[error(
-        "the token of this request allows at most {0}, and it creates and changes only tokens that allow no more: ask for a \
-         lower role, or use another token"
+        "your token allows at most {0}, so it cannot create or change a token that allows more: choose a lower role, or \
+         use another token"
     )]
     ExceedsOwnRole(Role),
     /// A token would work in more organizations than the token of the request.
     #[error(
-        "the token of this request works in {0} alone, and changes only tokens that do so too: use another token"
+        "your token works only in {0}, so it can change only tokens that are limited to {0} too: use another token"
     )]
     ExceedsOwnOrg(OrgName),
     /// A token would outlive the token of the request.
     #[error(
-        "the token of this request expires at {}, and it creates only tokens that expire by then: ask for an earlier \
-         expiry, or use another token", .0.to_rfc3339()
+        "your token expires at {}, so it cannot create a token that expires later: choose an earlier expiry, or use \
+         another token", .0.to_rfc3339()
     )]
     OutlivesOwn(Timestamp),
     /// A certificate has no secret that the server could replace.

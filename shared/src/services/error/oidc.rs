@@ -61,7 +61,7 @@ pub enum OidcError {
     },
     /// Principals of AWS prove who they are to a server with a known address.
     #[error(
-        "this server does not know its own address, for which principals of AWS sign: the operator names it with \
+        "this server does not know its own address, which principals of AWS sign: the operator sets it with \
          `serve --address URL` or STATEWRIGHT_ADDRESS"
     )]
     NoAddress,
@@ -96,8 +96,8 @@ pub enum OidcError {
     },
     /// The caller's token is limited, or is not a person's.
     #[error(
-        "only a person consents, with a token that has no limits: log in with your own token, without a role or an \
-         organization"
+        "a consent needs a personal token without limits: log in with one that has no role and no organization of its \
+         own"
     )]
     NotInPerson,
     /// The user has not consented to this.
@@ -124,8 +124,8 @@ pub enum ExchangeError {
     Parameter(String),
     /// The grant type is another one.
     #[error(
-        "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange, authorization_code or refresh_token: this \
-         server gives tokens in no other way"
+        "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange, authorization_code or refresh_token: send \
+         one of these"
     )]
     GrantType,
     /// The code of a login of the command line is not accepted. The text is the same for every reason.
@@ -141,8 +141,8 @@ pub enum ExchangeError {
     /// their issuers. The audit log has the reason.
     #[error(
         "the organization does not accept this token: its issuer must be registered, its audience must be \
-         urn:pulumi:org:ORGANIZATION, it must be valid now, and a policy of the issuer must allow the token that is asked \
-         for; the server's audit log says which of these failed"
+         urn:pulumi:org:ORGANIZATION, it must be valid now, and a policy of the issuer must allow the requested \
+         token; the server's audit log says which of these failed"
     )]
     NotAccepted,
     /// A policy allows a personal token of this user, who has not consented.
@@ -158,7 +158,9 @@ pub enum ExchangeError {
         url: IssuerUrl,
     },
     /// A policy allows a token of this team, which does not exist.
-    #[error("team {team} of {org} not found: an admin creates it, or changes the policy of the issuer")]
+    #[error(
+        "team {team} of {org} not found: ask an admin to create it, or to change the policy of the issuer"
+    )]
     NoTeam {
         /// The team.
         team: TeamName,
@@ -173,7 +175,7 @@ pub enum ExchangeError {
     /// Proofs that were not accepted came from this address, or with this access key. None is checked until the wait is
     /// over.
     #[error(
-        "too many proofs that are not accepted came from your address or with your access key: try again in {} s",
+        "too many refused proofs came from your address or with your access key: try again in {} s",
         .0.as_secs()
     )]
     TooManyProofs(Duration),

@@ -46,7 +46,7 @@ impl std::fmt::Display for Protected {
         let Self { what, kind, address, protection: Protection { by, at, reason } } = self;
         write!(
             f,
-            "{what} {address} is protected, by {} since {}, with the reason {reason:?}: have an admin lift that with \
+            "{what} {address} is protected by {} since {}, with the reason {reason:?}: ask an admin to run \
              `statewright unprotect {address} --kind {kind}`",
             by.login,
             at.to_rfc3339()

@@ -19,7 +19,7 @@ pub enum SignInError {
     #[error("signing in needs HTTPS: open this server at its https:// address")]
     NotSecure,
     /// There is no such provider.
-    #[error("there is no provider {0}: choose one on the page of sign-ins")]
+    #[error("there is no provider {0}: choose one on the sign-in page")]
     NoProvider(ProviderName),
     /// A provider of this name exists.
     #[error("provider {0} already exists: choose another name, or remove that one first")]
@@ -55,7 +55,7 @@ pub enum SignInError {
     #[error("the provider {0} does not answer: try again, or ask its administrator")]
     ProviderDown(ProviderName),
     /// The process cannot send requests to providers.
-    #[error("this server does not call providers: its operator has to start one that does")]
+    #[error("this server cannot call providers: the operator has to start one that can")]
     NoWeb,
     /// The provider refused the person, with this error code.
     #[error("the provider {provider} refused the sign-in ({code}): try again, or ask its administrator")]
@@ -66,10 +66,10 @@ pub enum SignInError {
         code: String,
     },
     /// The cookie of the sign-in is missing or too old, or belongs to another provider.
-    #[error("this sign-in was not begun in this browser, or too long ago: begin it again")]
+    #[error("this sign-in was begun in another browser, or too long ago: begin again")]
     NotBegun,
     /// The provider's answer belongs to another sign-in.
-    #[error("the answer of the provider belongs to another sign-in: begin it again")]
+    #[error("the answer of the provider belongs to another sign-in: begin again")]
     OtherAnswer,
     /// The ID token is not one of this provider for this sign-in.
     #[error("the ID token of the provider {provider} is refused: {why}")]
@@ -84,18 +84,18 @@ pub enum SignInError {
     Claims(#[from] BadClaims),
     /// No rule of the provider lets the person in.
     #[error(
-        "no rule of the provider {0} lets you in: ask the operator for one, or for a user that you link with your account"
+        "no rule of the provider {0} lets you in: ask the operator for a rule, or for an invitation to link your account"
     )]
     NoRule(ProviderName),
     /// Another user has the login that the claims name.
     #[error(
-        "the user {0} exists and is not linked with your account: sign in as {0} with a password or an invitation, and link \
-         your account there, or ask the operator for another user"
+        "the user {0} exists and is not linked with your account: if it is yours, sign in with its password or an \
+         invitation and link your account; otherwise ask the operator"
     )]
     LoginTaken(Login),
     /// The account belongs to another user.
     #[error(
-        "this account is already linked with the user {0}: sign in with it, or have the operator unlink it"
+        "this account is already linked with the user {0}: sign in with it, or ask the operator to unlink it"
     )]
     LinkedWithOther(Login),
     /// The account of the provider is not linked with any user.
@@ -117,14 +117,10 @@ pub enum SignInError {
     #[error("this session does not exist, or is over: list the sessions again")]
     NoSuchSession,
     /// The token of a request is limited, and a session is not.
-    #[error(
-        "a session allows what its user may do, and the token of this request allows less: use a token without limits"
-    )]
+    #[error("your token has limits, and a session has none: use a token without limits")]
     SessionExceedsToken,
     /// A page for a command line was opened with a wrong port, or without another part of a login.
-    #[error(
-        "this page was not opened by `{command}`, because its {what} is missing or wrong: run `{command}` again"
-    )]
+    #[error("the {what} in the address of this page is missing or wrong: run `{command}` again")]
     NotACliLogin {
         /// The command.
         command: &'static str,
