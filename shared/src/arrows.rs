@@ -77,12 +77,9 @@ const CRATES: &[(&str, &[&str])] = &[
     ("argon2", &["cache", "services"]),
     ("ed25519_dalek", &["services"]),
     ("chrono", &["services"]),
-    ("hyper_rustls", &["adapters"]),
     ("hyper_util", &["adapters"]),
     ("maud", &["api"]),
     ("openidconnect", &["cache", "services"]),
-    ("rustls", &["adapters"]),
-    ("tokio_rustls", &["adapters"]),
 ];
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -6,7 +6,8 @@
 //! * [`journal`] applies the engine's journal entries to the previous deployment, as pure code.
 //! * [`ports`] are the interfaces to the outside world; [`adapters`] implement them.
 //! * [`layout`] defines the keys and records of the ledger and the blobs.
-//! * [`services`] are the use cases. Each gets a [`context::Context`].
+//! * [`services`] are the use cases. Each gets a [`context::Context`] with the ports, the [`settings`] and the
+//!   [`cache`].
 //! * [`wire`] has the shapes that clients send and read; [`api`] is the route table and the handlers.
 //! * [`limits`] bounds input; [`account`] bounds memory.
 

@@ -1,4 +1,4 @@
-//! The ports: everything that Statewright asks of the outside world, in terms of items, blobs, keys and time.
+//! The ports: everything that Statewright asks of the outside world, in terms of items, blobs, keys, requests and time.
 //!
 //! Ports are narrow on purpose. They know nothing of stacks or updates, so that no rule of the domain
 //! can hide in an adapter. Each method's documentation is its contract, and [`contract`] holds the
