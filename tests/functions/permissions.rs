@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::Method;
+use reqwest::{Client, Method, StatusCode};
 use serde_json::{Value, json};
 use statewright_gateway::Between;
 use statewright_shared::adapters::{SystemClock, SystemIds};
@@ -18,7 +18,7 @@ use statewright_shared::api::routes::{Auth, Group, ROUTES};
 use statewright_shared::domain::ids::{StackId, StateId, UpdateId};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
+use statewright_shared::domain::sign_in::SignInRule;
 use statewright_shared::layout::{
     AuditDay, AuditRoot, Due, EventBatch, KeptState, SignInProvider, Slot, Snapshot, put,
 };
@@ -29,7 +29,7 @@ use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, START, TestApp, USER};
 use statewright_tests::aws::{Right, StandIn};
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::fake_provider::{CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::{
     Functions, LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST, Setting, is_of_audit, is_of_request, log_bytes,
 };
@@ -230,16 +230,27 @@ async fn everything_else(functions: &Functions) {
     inspect_update().await;
 }
 
+/// Sends a request with the user's token. Returns the status and the JSON of its answer: a text if it has none.
+async fn send(
+    functions: &Functions,
+    http: &Client,
+    method: &Method,
+    path: &str,
+    body: &Value,
+) -> (StatusCode, Value) {
+    let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
+    let answer = request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
+    let (status, text) = (answer.status(), answer.text().await.unwrap());
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
 /// The requests about states, of clients and of people.
 async fn states(functions: &Functions) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value, expected: u16| {
-        let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
-        let answer =
-            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (status, body) = (answer.status().as_u16(), answer.text().await.unwrap());
-        assert_eq!(status, expected, "{method} {path}: {body}");
-        serde_json::from_str::<Value>(&body).unwrap_or_default()
+        let (status, answer) = send(functions, &http, &method, path, body).await;
+        assert_eq!(status, expected, "{method} {path}: {answer}");
+        answer
     };
     let get = async |path: &str| ask(Method::GET, path, &Value::Null, 200).await;
     let post = async |path: &str, body: &Value| ask(Method::POST, path, body, 200).await;
@@ -317,12 +328,9 @@ async fn states(functions: &Functions) {
 async fn environments(functions: &Functions) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value| {
-        let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
-        let answer =
-            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (status, body) = (answer.status(), answer.text().await.unwrap());
-        assert!(status.is_success(), "{method} {path}: {status} {body}");
-        serde_json::from_str::<Value>(&body).unwrap_or_default()
+        let (status, answer) = send(functions, &http, &method, path, body).await;
+        assert!(status.is_success(), "{method} {path}: {status} {answer}");
+        answer
     };
     let all = format!("/api/esc/environments/{ORG}");
     let this = format!("{all}/net/base");
@@ -368,19 +376,8 @@ async fn people(functions: &Functions) {
     let now = SystemClock.now().seconds();
     let provider = FakeProvider::start(now).await;
     let org = OrgName::parse(ORG).unwrap();
-    let added = SignInProvider {
-        name: ProviderName::parse("corp").unwrap(),
-        title: "Corp".to_owned(),
-        issuer: provider.issuer.clone(),
-        client_id: CLIENT_ID.to_owned(),
-        server: functions.url.clone(),
-        scopes: Vec::new(),
-        login_claim: LOGIN_CLAIM.to_owned(),
-        groups_claim: GROUPS_CLAIM.to_owned(),
-        days: 30,
-        rules: vec![SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None }],
-        created: SystemClock.now(),
-    };
+    let rule = SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None };
+    let added = provider.registration(&functions.url, vec![rule], SystemClock.now());
     // The first sign-in of a store makes the key that later seals the client secret.
     let public = SignInProvider { name: ProviderName::parse("public").unwrap(), ..added.clone() };
     providers::add(&functions.context, public, None).await.unwrap();
@@ -489,12 +486,9 @@ async fn first_uses(functions: &Functions) {
 async fn account(functions: &Functions, issuer: &Issuer) {
     let http = reqwest::Client::new();
     let ask = async |method: Method, path: &str, body: &Value| {
-        let request = http.request(method.clone(), format!("{}{path}", functions.url)).json(body);
-        let answer =
-            request.header("Authorization", format!("token {}", functions.token)).send().await.unwrap();
-        let (status, body) = (answer.status(), answer.text().await.unwrap());
-        assert!(status.is_success(), "{method} {path}: {status} {body}");
-        serde_json::from_str::<Value>(&body).unwrap_or_default()
+        let (status, answer) = send(functions, &http, &method, path, body).await;
+        assert!(status.is_success(), "{method} {path}: {status} {answer}");
+        answer
     };
     let get = async |path: &str| ask(Method::GET, path, &Value::Null).await;
     let post = async |path: &str, body: &Value| ask(Method::POST, path, body).await;

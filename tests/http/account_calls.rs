@@ -9,15 +9,15 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use statewright_shared::adapters::Counter;
 use statewright_shared::api::routes::{Auth, Group, ROUTES, Route};
-use statewright_shared::domain::names::{Login, OrgName, ProviderName, TokenName};
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{SignInProvider, SignedInBy};
+use statewright_shared::layout::SignedInBy;
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::tokens::{NewToken, Owner};
 use statewright_shared::services::identity::{invitations, passwords, providers, sessions, tokens};
 use statewright_tests::app::{Answer, ORG, START, TestApp, USER};
-use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::fake_provider::{CLIENT_SECRET, FakeProvider};
 use statewright_tests::issuer::Issuer;
 use statewright_tests::visitor::{Shown, Visitor};
 
@@ -355,19 +355,8 @@ async fn costs(
 async fn add_provider(app: &TestApp) -> FakeProvider {
     let provider = FakeProvider::start(START.seconds()).await;
     let org = OrgName::parse(ORG).unwrap();
-    let added = SignInProvider {
-        name: ProviderName::parse("corp").unwrap(),
-        title: "Corp".to_owned(),
-        issuer: provider.issuer.clone(),
-        client_id: CLIENT_ID.to_owned(),
-        server: app.url.clone(),
-        scopes: Vec::new(),
-        login_claim: "preferred_username".to_owned(),
-        groups_claim: "groups".to_owned(),
-        days: 30,
-        rules: vec![SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None }],
-        created: START,
-    };
+    let rule = SignInRule { group: "dev".to_owned(), org, role: Role::Apply, team: None };
+    let added = provider.registration(&app.url, vec![rule], START);
     providers::add(&app.context, added, Some(CLIENT_SECRET)).await.unwrap();
     provider
 }

@@ -5,13 +5,11 @@
 //! real ones, of a server in each situation.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::api::Limits;
-use statewright_shared::ports::Ids;
 use statewright_tests::app::{Answer, ORG, TestApp};
 
 use crate::world::{Stack, begin_body, deployment, new_project};
@@ -447,14 +445,7 @@ async fn see_failures(seen: &mut BTreeMap<&'static str, Answer>) {
     seen.insert("too many requests at once", none.get("/api/user/stacks").send().await);
 
     let faults = Faults::none();
-    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
-    let app = TestApp::memory_with(
-        Arc::new(Faulty::new(MemoryLedger::new(), faults.clone())),
-        Arc::new(MemoryBlobs::new()),
-        Arc::new(MemoryKeys::new(Arc::clone(&ids))),
-        ids,
-    )
-    .await;
+    let app = TestApp::memory_with_faults(&faults).await;
     let stack = Stack::new(&app).await;
     faults.fail_from(1, 1_000, Fault::Before);
     let mut asking = std::pin::pin!(stack.get("").send());

@@ -39,15 +39,8 @@ async fn add(app: &TestApp, name: &str, provider: &FakeProvider, rules: &[SignIn
     let added = SignInProvider {
         name: ProviderName::parse(name).unwrap(),
         title: format!("The {name}"),
-        issuer: provider.issuer.clone(),
-        client_id: CLIENT_ID.to_owned(),
-        server: app.url.clone(),
         scopes: vec!["profile".to_owned()],
-        login_claim: "preferred_username".to_owned(),
-        groups_claim: "groups".to_owned(),
-        days: 30,
-        rules: rules.to_vec(),
-        created: START,
+        ..provider.registration(&app.url, rules.to_vec(), START)
     };
     providers::add(&app.context, added, Some(CLIENT_SECRET)).await.unwrap();
 }

@@ -38,6 +38,13 @@ const SEEDS: u64 = 60;
 /// Fewer seeds: a race on AWS takes a second.
 const SEEDS_ON_AWS: u64 = 2;
 
+/// Makes a stack with a version.
+async fn make_version(scene: &Scene, process: &Context) {
+    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
+        scene.act(process, step).await.unwrap();
+    }
+}
+
 /// A scene with two processes.
 struct Ring {
     scene: Scene,
@@ -252,9 +259,7 @@ async fn start_at_once(ring: Ring) {
 
 async fn remove_and_begin_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let begin = async {
         dice.pause(8).await;
         scene.act(one, Step::Begin).await
@@ -271,9 +276,7 @@ async fn remove_and_begin_at_once(ring: Ring) {
 
 async fn rename_and_begin_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let begin = async {
         dice.pause(8).await;
         scene.act(one, Step::Begin).await
@@ -289,9 +292,7 @@ async fn rename_and_begin_at_once(ring: Ring) {
 
 async fn rename_and_tag_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let tags = BTreeMap::from([("team".to_owned(), "storage".to_owned())]);
     let tag = async {
         dice.pause(30).await;
@@ -311,9 +312,7 @@ async fn rename_and_tag_at_once(ring: Ring) {
 
 async fn rename_twice_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let second = async {
         dice.pause(20).await;
         scene.leave(one).await
@@ -329,9 +328,7 @@ async fn rename_twice_at_once(ring: Ring) {
 
 async fn rename_and_remove_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let remove = async {
         dice.pause(8).await;
         scene.act(one, Step::Remove).await
@@ -347,9 +344,7 @@ async fn rename_and_remove_at_once(ring: Ring) {
 
 async fn protect_and_remove_at_once(ring: Ring) {
     let Ring { scene, processes: [one, other], dice } = &ring;
-    for step in [Step::CreateStack, Step::Begin, Step::Append(1), Step::Complete] {
-        scene.act(one, step).await.unwrap();
-    }
+    make_version(scene, one).await;
     let remove = async {
         dice.pause(8).await;
         scene.act(one, Step::Remove).await

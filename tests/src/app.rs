@@ -16,8 +16,8 @@ use statewright_gateway::Between;
 use statewright_shared::adapters::aws::Names;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::adapters::{
-    Https, ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock, SystemClock,
-    SystemIds,
+    Faults, Faulty, Https, ManualClock, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SteppingClock,
+    SystemClock, SystemIds,
 };
 use statewright_shared::api::audit::{self, AuditLog};
 use statewright_shared::api::{self, App, Limits, routes::Everything};
@@ -247,6 +247,18 @@ impl TestApp {
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
         Self::memory_with(
             Arc::new(MemoryLedger::new()),
+            Arc::new(MemoryBlobs::new()),
+            Arc::new(MemoryKeys::new(Arc::clone(&ids))),
+            ids,
+        )
+        .await
+    }
+
+    /// As [`TestApp::memory`], with faults of the ledger.
+    pub async fn memory_with_faults(faults: &Faults) -> Self {
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+        Self::memory_with(
+            Arc::new(Faulty::new(MemoryLedger::new(), faults.clone())),
             Arc::new(MemoryBlobs::new()),
             Arc::new(MemoryKeys::new(Arc::clone(&ids))),
             ids,

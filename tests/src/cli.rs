@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Command;
 
 pub use crate::running::{Output, Running};
-use crate::{filters, tools};
+use crate::{filters, running, tools};
 
 /// The timeout of a command, unless [`PulumiCli::patience`] sets another.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -243,24 +243,7 @@ impl PulumiCli {
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> (Command, String) {
-        let arguments: Vec<OsString> =
-            arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
-        let name = program.file_name().unwrap_or_default();
-        let mut shown = name.to_string_lossy().into_owned();
-        for argument in &arguments {
-            shown.push(' ');
-            shown.push_str(&argument.to_string_lossy());
-        }
-        let mut command = Command::new(program);
-        command
-            .args(&arguments)
-            .current_dir(self.project_dir())
-            .env_clear()
-            .envs(self.environment.iter().cloned())
-            // Give it a process group, as a shell would, so that a signal for it reaches no process of ours.
-            .process_group(0)
-            .kill_on_drop(true);
-        (command, shown)
+        running::command(program, arguments, &self.project_dir(), &self.environment)
     }
 
     /// Snapshot settings that hide what differs from run to run, including this client's folders.

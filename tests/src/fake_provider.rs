@@ -13,6 +13,10 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use statewright_shared::domain::names::ProviderName;
+use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule};
+use statewright_shared::layout::SignInProvider;
+use statewright_shared::ports::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -110,6 +114,23 @@ impl FakeProvider {
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This provider as the server at this address has it, with the name `corp`.
+    pub fn registration(&self, server: &str, rules: Vec<SignInRule>, created: Timestamp) -> SignInProvider {
+        SignInProvider {
+            name: ProviderName::parse("corp").expect("valid"),
+            title: "Corp".to_owned(),
+            issuer: self.issuer.clone(),
+            client_id: CLIENT_ID.to_owned(),
+            server: server.to_owned(),
+            scopes: Vec::new(),
+            login_claim: LOGIN_CLAIM.to_owned(),
+            groups_claim: GROUPS_CLAIM.to_owned(),
+            days: 30,
+            rules,
+            created,
+        }
     }
 
     /// Changes how it behaves from now on.

@@ -1,11 +1,12 @@
 //! A started command and its output.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,32 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::cli::Home;
+
+/// A command in this folder, with this environment alone, and its text.
+pub(crate) fn command<A: AsRef<OsStr>>(
+    program: &Path,
+    arguments: impl IntoIterator<Item = A>,
+    folder: &Path,
+    environment: &[(OsString, OsString)],
+) -> (Command, String) {
+    let arguments: Vec<OsString> =
+        arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
+    let mut shown = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for argument in &arguments {
+        shown.push(' ');
+        shown.push_str(&argument.to_string_lossy());
+    }
+    let mut command = Command::new(program);
+    command
+        .args(&arguments)
+        .current_dir(folder)
+        .env_clear()
+        .envs(environment.iter().cloned())
+        // Give it a process group, as a shell would, so that a signal for it reaches no process of ours.
+        .process_group(0)
+        .kill_on_drop(true);
+    (command, shown)
+}
 
 /// A command that runs in the background. Dropping it kills it.
 #[derive(Debug)]

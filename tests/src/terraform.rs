@@ -13,7 +13,7 @@ use tokio::process::Command;
 use crate::app::TestApp;
 use crate::cli::Home;
 pub use crate::running::{Output, Running};
-use crate::tools;
+use crate::{running, tools};
 
 /// The timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -200,22 +200,6 @@ impl TerraformCli {
         program: &Path,
         arguments: impl IntoIterator<Item = A>,
     ) -> (Command, String) {
-        let arguments: Vec<OsString> =
-            arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
-        let mut shown = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for argument in &arguments {
-            shown.push(' ');
-            shown.push_str(&argument.to_string_lossy());
-        }
-        let mut command = Command::new(program);
-        command
-            .args(&arguments)
-            .current_dir(self.project_dir())
-            .env_clear()
-            .envs(self.environment.iter().cloned())
-            // Give it a process group, as a shell would, so that a signal for it reaches no process of ours.
-            .process_group(0)
-            .kill_on_drop(true);
-        (command, shown)
+        running::command(program, arguments, &self.project_dir(), &self.environment)
     }
 }

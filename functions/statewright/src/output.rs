@@ -135,18 +135,8 @@ impl Output {
             return read_line();
         }
         let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
-        let typed = |question: &str| {
-            let mut stderr = io::stderr();
-            write!(stderr, "{question}: ")
-                .and_then(|()| stderr.flush())
-                .context("cannot write to the terminal")?;
-            let line = read_line();
-            // The line end was not echoed either.
-            self.note("");
-            line
-        };
-        let password = typed(question)?;
-        let again = typed("Repeat it")?;
+        let password = self.read_unseen(question)?;
+        let again = self.read_unseen("Repeat it")?;
         drop(hidden);
         if password == again { Ok(password) } else { bail!("the passwords differ: nothing was changed") }
     }
@@ -160,6 +150,13 @@ impl Output {
             return read_line();
         }
         let hidden = Hidden::begin().context("cannot turn off the terminal's echo")?;
+        let line = self.read_unseen(question);
+        drop(hidden);
+        line
+    }
+
+    /// Asks at a terminal whose echo is off.
+    fn read_unseen(self, question: &str) -> anyhow::Result<String> {
         let mut stderr = io::stderr();
         write!(stderr, "{question}: ")
             .and_then(|()| stderr.flush())
@@ -167,7 +164,6 @@ impl Output {
         let line = read_line();
         // The line end was not echoed either.
         self.note("");
-        drop(hidden);
         line
     }
 

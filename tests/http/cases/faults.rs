@@ -1,10 +1,8 @@
 //! Cases with a fault of the store, which a test has to cause.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
-use statewright_shared::ports::Ids;
+use statewright_shared::adapters::{Fault, Faults};
 use statewright_tests::app::{Answer, TestApp};
 
 use crate::world::Stack;
@@ -28,14 +26,7 @@ async fn answer(app: &TestApp, asking: impl Future<Output = Answer>) -> Answer {
 #[tokio::test]
 async fn conflict_in_the_table_is_503() {
     let faults = Faults::none();
-    let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
-    let app = TestApp::memory_with(
-        Arc::new(Faulty::new(MemoryLedger::new(), faults.clone())),
-        Arc::new(MemoryBlobs::new()),
-        Arc::new(MemoryKeys::new(Arc::clone(&ids))),
-        ids,
-    )
-    .await;
+    let app = TestApp::memory_with_faults(&faults).await;
     let stack = Stack::new(&app).await;
     let run = stack.begin().await;
     run.append(&[stack.made(1, "a")]).await.expect(204);

@@ -157,15 +157,20 @@ impl HttpBody for Endless {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_reads_nothing_is_disconnected() {
+/// A server whose answer at `/endless` never ends, and what is sent when that answer is dropped.
+async fn start_endless() -> (Running, oneshot::Receiver<()>) {
     let (sender, dropped) = oneshot::channel();
     let sender = Arc::new(Mutex::new(Some(sender)));
     let endless = move || {
         let sender = sender.lock().unwrap().take();
         async move { Body::new(Endless(Dropped(sender))) }
     };
-    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    (start(Router::new().route("/endless", get(endless)), None, 10).await, dropped)
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_disconnected() {
+    let (server, dropped) = start_endless().await;
     let mut stream = server.connect().await;
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
     let (dropped, seconds) = server.pass_time_until(dropped).await;
@@ -175,13 +180,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
 
 #[tokio::test]
 async fn a_client_that_reads_too_slowly_is_disconnected() {
-    let (sender, dropped) = oneshot::channel();
-    let sender = Arc::new(Mutex::new(Some(sender)));
-    let endless = move || {
-        let sender = sender.lock().unwrap().take();
-        async move { Body::new(Endless(Dropped(sender))) }
-    };
-    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    let (server, dropped) = start_endless().await;
     let mut stream = server.connect().await;
     stream.write_all(b"GET /endless HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
     let (mut dropped, mut seconds) = (pin!(dropped), 0);
@@ -225,13 +224,7 @@ async fn a_client_that_reads_fast_enough_stays_connected() {
 
 #[tokio::test]
 async fn an_unread_http_2_response_ends_its_connection() {
-    let (sender, dropped) = oneshot::channel();
-    let sender = Arc::new(Mutex::new(Some(sender)));
-    let endless = move || {
-        let sender = sender.lock().unwrap().take();
-        async move { Body::new(Endless(Dropped(sender))) }
-    };
-    let server = start(Router::new().route("/endless", get(endless)), None, 10).await;
+    let (server, dropped) = start_endless().await;
     let stream = TokioIo::new(server.connect().await);
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
