@@ -104,7 +104,7 @@ fn read(method: &Method, path: &str) -> Normalized {
 mod tests {
     use super::*;
 
-    fn asked(method: &str, path: &str) -> String {
+    fn row_of(method: &str, path: &str) -> String {
         match read(&Method::from_bytes(method.as_bytes()).unwrap(), path) {
             Normalized::NotAState => "-".to_owned(),
             Normalized::As(method, path) => format!("{method} {path}"),
@@ -136,7 +136,7 @@ mod tests {
             ("GET", "/tfstate/a//b", "-"),
             ("GET", "/tfstate/a/b/c/d", "-"),
         ] {
-            assert_eq!(asked(method, path), expected, "{method} {path}");
+            assert_eq!(row_of(method, path), expected, "{method} {path}");
         }
     }
 }

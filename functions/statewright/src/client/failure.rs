@@ -127,7 +127,7 @@ impl Failure {
 
     /// The pause before the next attempt; `None` if there should be none.
     pub(super) fn retry_after(&self, attempts: u32, repeatable: bool) -> Option<Duration> {
-        let (is_safe, asked) = match self {
+        let (is_safe, requested) = match self {
             // Rate limits apply before anything is read.
             Self::Refused { status, pause, .. } if *status == StatusCode::TOO_MANY_REQUESTS => (true, *pause),
             Self::Refused { status, pause, .. } => {
@@ -141,7 +141,7 @@ impl Failure {
             Self::NoAnswer { .. } => (repeatable, None),
             Self::Strange { .. } => (false, None),
         };
-        let pause = asked.unwrap_or(Duration::from_millis(250) * 2_u32.pow(attempts)).min(PAUSE_MAX);
+        let pause = requested.unwrap_or(Duration::from_millis(250) * 2_u32.pow(attempts)).min(PAUSE_MAX);
         (is_safe && attempts < ATTEMPTS_MAX).then_some(pause)
     }
 

@@ -192,8 +192,8 @@ fn connections_max() -> usize {
 
 /// The limit on connections without a valid token from one address: at least one connection is left for
 /// others.
-fn per_address_max(asked: usize, connections_max: usize) -> Option<usize> {
-    (asked > 0).then(|| asked.min((connections_max / 8 * 3).max(1)))
+fn per_address_max(wanted: usize, connections_max: usize) -> Option<usize> {
+    (wanted > 0).then(|| wanted.min((connections_max / 8 * 3).max(1)))
 }
 
 /// The pause between two sweeps, unless more is due.
@@ -237,9 +237,9 @@ fn reload_when_asked(
     audit: Option<Arc<AuditFile>>,
     tls: Option<Arc<Tls>>,
 ) -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut asked = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    let mut hangups = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     Ok(async move {
-        while asked.recv().await.is_some() {
+        while hangups.recv().await.is_some() {
             if let Some(audit) = &audit {
                 audit.reopen();
             }

@@ -346,8 +346,8 @@ async fn check_table(clients: &Clients, table: &Thing<'_>, dates: &Dates) -> Fin
 }
 
 async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
-    let asked = clients.dynamodb().describe_time_to_live().table_name(table.name).send().await;
-    let ttl = match asked {
+    let answer = clients.dynamodb().describe_time_to_live().table_name(table.name).send().await;
+    let ttl = match answer {
         Ok(found) => found.time_to_live_description,
         Err(error) => return table.hides(EXPIRY, "dynamodb:DescribeTimeToLive", error),
     };
@@ -370,8 +370,8 @@ async fn expiry(clients: &Clients, table: &Thing<'_>) -> Finding {
 }
 
 async fn recovery(clients: &Clients, table: &Thing<'_>) -> Finding {
-    let asked = clients.dynamodb().describe_continuous_backups().table_name(table.name).send().await;
-    let backups = match asked {
+    let answer = clients.dynamodb().describe_continuous_backups().table_name(table.name).send().await;
+    let backups = match answer {
         Ok(found) => found.continuous_backups_description,
         Err(error) => return table.hides(RECOVERY, "dynamodb:DescribeContinuousBackups", error),
     };

@@ -252,7 +252,7 @@ impl Ledger for DynamoLedger {
             names.insert("#s".to_owned(), SORT.to_owned());
             values.insert(":s".to_owned(), AttributeValue::S(query.prefix.clone()));
         }
-        let asked = self
+        let request = self
             .client
             .query()
             .table_name(&self.table)
@@ -263,8 +263,8 @@ impl Ledger for DynamoLedger {
             .scan_index_forward(query.order == Order::Ascending)
             .limit(i32::try_from(query.limit.max(1)).unwrap_or(i32::MAX));
         loop {
-            let asked = asked.clone().set_exclusive_start_key(start);
-            let answer = self.retries.call(|| asked.clone().send(), is_turned_away).await;
+            let request = request.clone().set_exclusive_start_key(start);
+            let answer = self.retries.call(|| request.clone().send(), is_turned_away).await;
             let answer = answer.map_err(|error| of_read(QUERYING, error))?;
             for found in answer.items.unwrap_or_default() {
                 page.items

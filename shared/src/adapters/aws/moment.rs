@@ -55,8 +55,8 @@ pub async fn bring_back(
     clock: &dyn Clock,
 ) -> Result<Timestamp, MomentError> {
     let client = clients.dynamodb();
-    let asked = client.describe_continuous_backups().table_name(table).send().await;
-    let latest = asked
+    let answer = client.describe_continuous_backups().table_name(table).send().await;
+    let latest = answer
         .map_err(|error| failed("asking about the recovery of the table", table, error))?
         .continuous_backups_description
         .and_then(|backups| backups.point_in_time_recovery_description)

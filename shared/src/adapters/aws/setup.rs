@@ -99,23 +99,23 @@ async fn table(
     done: &mut Vec<Done>,
 ) -> Result<(), SetupError> {
     let client = &clients.dynamodb();
-    let asked = client
+    let request = client
         .create_table()
         .table_name(name)
         .billing_mode(BillingMode::PayPerRequest)
         .deletion_protection_enabled(true);
-    let asked = [(PARTITION, KeyType::Hash), (SORT, KeyType::Range)]
+    let request = [(PARTITION, KeyType::Hash), (SORT, KeyType::Range)]
         .into_iter()
-        .try_fold(asked, |asked, (attribute, kind)| {
+        .try_fold(request, |request, (attribute, kind)| {
             let text = AttributeDefinition::builder()
                 .attribute_name(attribute)
                 .attribute_type(ScalarAttributeType::S)
                 .build()?;
             let key = KeySchemaElement::builder().attribute_name(attribute).key_type(kind).build()?;
-            Ok(asked.attribute_definitions(text).key_schema(key))
+            Ok(request.attribute_definitions(text).key_schema(key))
         })
         .map_err(|error: BuildError| malformed("creating the table", name, error))?;
-    let made = match asked.send().await {
+    let made = match request.send().await {
         Ok(_) => Outcome::Made,
         Err(error) if code(&error) == Some("ResourceInUseException") => Outcome::Found,
         Err(error) => return Err(failed("creating the table", name, error)),
@@ -379,8 +379,8 @@ async fn key(clients: &Clients, name: &str, done: &mut Vec<Done>) -> Result<(), 
     };
     note(done, "key", name, outcome);
 
-    let asked = client.get_key_rotation_status().set_key_id(id.clone()).send().await;
-    let outcome = match asked {
+    let answer = client.get_key_rotation_status().set_key_id(id.clone()).send().await;
+    let outcome = match answer {
         Ok(found) if found.key_rotation_enabled => Outcome::Found,
         Ok(_) => set(
             "setting the rotation of the key",

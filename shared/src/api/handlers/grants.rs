@@ -100,8 +100,8 @@ pub(crate) async fn explain(
     Query(query): Parameters,
 ) -> Answer {
     stack_lookup::locate(&app, &caller, &address).await?;
-    let asked = query.get("user").map(|login| Login::parse(login)).transpose()?;
-    json(&explained(grants::explain(&app, &caller, &address, asked.as_ref()).await?))
+    let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;
+    json(&explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?))
 }
 
 fn explained(Explained { login, role, role_here, rights }: Explained) -> ExplainedAccess {

@@ -10,12 +10,12 @@ pub const MAX: Duration = Duration::from_secs(25 * 3600);
 
 /// The lifetime of a token: what the request asks for, and at most what the issuer's registration allows. The answer
 /// contains it, so a shorter one is not a refusal. `None` if the request asks for no time at all.
-pub fn lifetime(asked_seconds: Option<i64>, max: Option<Duration>) -> Option<Duration> {
-    let asked = match asked_seconds {
+pub fn lifetime(requested_seconds: Option<i64>, max: Option<Duration>) -> Option<Duration> {
+    let requested = match requested_seconds {
         Some(seconds) => Duration::from_secs(u64::try_from(seconds).ok().filter(|seconds| *seconds > 0)?),
         None => DEFAULT,
     };
-    Some(asked.min(max.unwrap_or(MAX)).min(MAX))
+    Some(requested.min(max.unwrap_or(MAX)).min(MAX))
 }
 
 #[cfg(test)]
@@ -24,8 +24,8 @@ mod tests {
 
     #[test]
     fn a_lifetime_is_bounded_by_the_issuer_and_by_a_day() {
-        let seconds = |asked, max: Option<u64>| {
-            lifetime(asked, max.map(Duration::from_secs)).map(|lifetime| lifetime.as_secs())
+        let seconds = |requested, max: Option<u64>| {
+            lifetime(requested, max.map(Duration::from_secs)).map(|lifetime| lifetime.as_secs())
         };
         assert_eq!(seconds(None, None), Some(7200));
         assert_eq!(seconds(None, Some(600)), Some(600));

@@ -221,15 +221,16 @@ fn an_update_can_start_until_the_last_tick_of_its_hour() {
 
 #[test]
 fn a_lease_is_never_longer_than_the_longest() {
-    let asked = [Duration::from_secs(1), LEASE - TICK, LEASE, LEASE + TICK, Duration::MAX];
+    let durations = [Duration::from_secs(1), LEASE - TICK, LEASE, LEASE + TICK, Duration::MAX];
     let now = CREATED.plus(Duration::from_secs(10));
-    let lengths = asked.map(|asked| match running().decide(Command::Renew(asked), now).unwrap().status {
-        Status::Running { since, until } => {
-            assert_eq!(since, CREATED, "a renewal does not start anew");
-            until.since(now)
-        }
-        other => panic!("{other:?}"),
-    });
+    let lengths =
+        durations.map(|duration| match running().decide(Command::Renew(duration), now).unwrap().status {
+            Status::Running { since, until } => {
+                assert_eq!(since, CREATED, "a renewal does not start anew");
+                until.since(now)
+            }
+            other => panic!("{other:?}"),
+        });
     assert_eq!(lengths, [Duration::from_secs(1), LEASE - TICK, LEASE, LEASE, LEASE]);
 }
 

@@ -517,11 +517,11 @@ pub async fn query_keeps_to_its_prefix(ledger: Arc<dyn Ledger>) {
     for prefix in ["", "L", "L#", "L#1", "L#11", "_", "%", "\u{10ffff}", "M", "Z"] {
         let mut expected: Vec<&str> = there.into_iter().filter(|sort| sort.starts_with(prefix)).collect();
         expected.sort_unstable();
-        let asked = Query { prefix: prefix.to_owned(), ..query(partition) };
-        assert_eq!(sorts(&ledger, asked.clone()).await, expected, "prefix {prefix:?}");
+        let request = Query { prefix: prefix.to_owned(), ..query(partition) };
+        assert_eq!(sorts(&ledger, request.clone()).await, expected, "prefix {prefix:?}");
         expected.reverse();
-        let asked = Query { order: Order::Descending, ..asked };
-        assert_eq!(sorts(&ledger, asked).await, expected, "prefix {prefix:?}, descending");
+        let request = Query { order: Order::Descending, ..request };
+        assert_eq!(sorts(&ledger, request).await, expected, "prefix {prefix:?}, descending");
     }
 }
 
@@ -538,11 +538,11 @@ pub async fn query_starts_behind_after(ledger: Arc<dyn Ledger>) {
             let behind: Vec<&str> = within.clone().filter(|sort| *sort > after).collect();
             let mut before: Vec<&str> = within.filter(|sort| *sort < after).collect();
             before.reverse();
-            let asked =
+            let request =
                 Query { prefix: prefix.to_owned(), after: Some(after.to_owned()), ..query(partition) };
-            assert_eq!(sorts(&ledger, asked.clone()).await, behind, "{prefix:?} after {after:?}");
-            let asked = Query { order: Order::Descending, ..asked };
-            assert_eq!(sorts(&ledger, asked).await, before, "{prefix:?} after {after:?}, descending");
+            assert_eq!(sorts(&ledger, request.clone()).await, behind, "{prefix:?} after {after:?}");
+            let request = Query { order: Order::Descending, ..request };
+            assert_eq!(sorts(&ledger, request).await, before, "{prefix:?} after {after:?}, descending");
         }
     }
 }

@@ -232,7 +232,7 @@ pub async fn explain(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
-    asked: Option<&Login>,
+    of_user: Option<&Login>,
 ) -> Result<Explained, Error> {
     let org = &address.org;
     let standing = caller.on_stack(ctx, address).await?;
@@ -245,7 +245,7 @@ pub async fn explain(
         let role_here = access::held(&access, actor, Some(&unit)).rights.highest_role();
         Explained { login: actor.login.clone(), role: actor.role, role_here, rights: rights.collect() }
     };
-    let Some(login) = asked.filter(|login| !caller.is_user(login)) else {
+    let Some(login) = of_user.filter(|login| !caller.is_user(login)) else {
         return Ok(explained(&caller.actor(caller.user.role_in(org).unwrap_or(Role::None))));
     };
     standing.check(Right::Admin, "what another user may do")?;

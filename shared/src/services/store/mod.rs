@@ -189,7 +189,7 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
     ctx: &Context,
     mut call: impl FnMut() -> F,
 ) -> Result<T, Error> {
-    let asked = retry(ctx, || {
+    let answer = retry(ctx, || {
         let call = call();
         async move {
             match call.await {
@@ -199,7 +199,7 @@ async fn retry_keys<T, F: Future<Output = Result<T, KeysError>>>(
             }
         }
     });
-    Ok(asked.await??)
+    Ok(answer.await??)
 }
 
 /// Commits writes. The inner result is a refusal, about which the caller decides.

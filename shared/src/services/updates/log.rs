@@ -60,7 +60,7 @@ async fn append(
 
     let fresh = ctx.memory.tails.get(&id, slot.at, TAIL_REMEMBERED_FOR);
     let mut tail = fresh.or_else(|| ctx.memory.tails.get(&id, slot.at, Duration::MAX)).unwrap_or(0);
-    let mut ask = fresh.is_none();
+    let mut reads_tail = fresh.is_none();
     let mut attempts = Attempts::at("the update's log");
     loop {
         attempts.begin()?;
@@ -68,9 +68,9 @@ async fn append(
         let write = store::put_with(ctx, Slot::key(id, number), Expect::Absent, &slot, &tail_bytes);
         let append = store::commit(ctx, vec![write]);
         // The guess may be stale: the tail is read in parallel, so that a wrong guess costs no third call.
-        let (appended, asked) = if ask {
-            let (appended, asked) = futures::join!(append, last_slot(ctx, id));
-            (appended?, asked?)
+        let (appended, newest) = if reads_tail {
+            let (appended, newest) = futures::join!(append, last_slot(ctx, id));
+            (appended?, newest?)
         } else {
             (append.await?, None)
         };
@@ -85,19 +85,15 @@ async fn append(
                     refuse_sealed(&Slot::decode(&item.value)?)?;
                 }
                 // The slot after a seal is free as well, so the last slot is checked before the next attempt.
-                if let Some(last) = &asked {
+                if let Some(last) = &newest {
                     refuse_sealed(&last.slot)?;
                 }
-                tail = number.max(asked.map_or(0, |last| last.number));
-                ask = asked_is_old(ask, tail, number);
+                tail = number.max(newest.map_or(0, |last| last.number));
+                // After a read, the next attempt trusts what it found.
+                reads_tail = !reads_tail || tail == number;
             }
         }
     }
-}
-
-/// Whether the next attempt reads the tail: after a wrong guess without a read it does; after a read, it trusts the result.
-fn asked_is_old(asked: bool, tail: u64, guessed: u64) -> bool {
-    !asked || tail == guessed
 }
 
 /// How a client saves its progress. A log accepts only one way: entries are applied to the base, and a deployment

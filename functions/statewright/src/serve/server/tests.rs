@@ -229,9 +229,9 @@ async fn an_unread_http_2_response_ends_its_connection() {
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     tokio::spawn(connection);
-    let asked = Request::get("http://test/endless").body(Body::empty()).unwrap();
+    let request = Request::get("http://test/endless").body(Body::empty()).unwrap();
     // The body is never read.
-    let answer = sender.send_request(asked).await.unwrap();
+    let answer = sender.send_request(request).await.unwrap();
     let (dropped, seconds) = server.pass_time_until(dropped).await;
     dropped.unwrap();
     assert!((30..=100).contains(&seconds), "{seconds}");
@@ -445,29 +445,29 @@ async fn plain_http_on_a_tls_port_gets_an_explanation() {
 
 /// A route that signals when it is called, and responds when the test lets it.
 fn waiting() -> (Router, oneshot::Receiver<()>, oneshot::Sender<()>) {
-    let (asked, was_asked) = oneshot::channel();
+    let (started, has_started) = oneshot::channel();
     let (go, gone) = oneshot::channel::<()>();
-    let once = Arc::new(Mutex::new(Some((asked, gone))));
+    let once = Arc::new(Mutex::new(Some((started, gone))));
     let wait = move || {
         let once = once.lock().unwrap().take();
         async move {
-            if let Some((asked, gone)) = once {
-                asked.send(()).unwrap();
+            if let Some((started, gone)) = once {
+                started.send(()).unwrap();
                 let _ = gone.await;
             }
             "\"127.0.0.1\""
         }
     };
-    (Router::new().route("/peer", get(wait)), was_asked, go)
+    (Router::new().route("/peer", get(wait)), has_started, go)
 }
 
 #[tokio::test]
 async fn a_stop_waits_only_for_requests_in_progress() {
-    let (router, was_asked, go) = waiting();
+    let (router, has_started, go) = waiting();
     let server = start(router, None, 10).await;
     let (mut idle, mut busy) = (server.connect().await, server.connect().await);
     busy.write_all(ASK).await.unwrap();
-    was_asked.await.unwrap();
+    has_started.await.unwrap();
     let Running { server, stop, .. } = server;
     stop.send(()).unwrap();
     assert_eq!(idle.read(&mut [0]).await.unwrap(), 0);
