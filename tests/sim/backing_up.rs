@@ -12,7 +12,7 @@ use statewright_shared::ports::{
 use statewright_shared::services::Error;
 use statewright_shared::services::maintenance::backup;
 use statewright_shared::services::maintenance::backup::{
-    BackedUp, KEPT, Shelf, Wanted, back_up, items_of_part, torn,
+    BackedUp, BackupRequest, KEPT, Shelf, back_up, items_of_part, torn,
 };
 use statewright_shared::services::maintenance::copy::{Source, Target, copy};
 
@@ -52,12 +52,12 @@ async fn back_up_to(
         (over(scene, &ledger), (ledger.clone(), scene.world.blobs_in_memory().clone()), inventory(shelf));
     let moment = Source { ctx: &ctx, inventory: &items, is_shared: false };
     let at = scene.world.now();
-    let wanted = Wanted { moment, live: &live, at, master_key: "the key", wrap: None, verify };
+    let wanted = BackupRequest { moment, live: &live, at, master_key: "the key", wrap: None, verify };
     back_up(wanted, Shelf { ctx: process, inventory: &there }, &|_| {}).await
 }
 
 /// The backup on the shelf, restored as a store of its own.
-async fn bring_back(scene: &Scene, shelf: &World) -> World {
+async fn restore_backup(scene: &Scene, shelf: &World) -> World {
     let target = scene.world.elsewhere();
     let process = shelf.process("restore");
     let made = backup::last(&process).await.unwrap().expect("there is a finished backup");
@@ -80,7 +80,7 @@ async fn a_backup_is_whole_wherever_the_one_before_broke_off() {
     let shelf = probe.world.elsewhere();
     let done = back_up_to(&probe, &shelf, &shelf.faulty("backup", &faults), false).await.unwrap();
     assert_eq!(done.blobs_copied, done.blobs, "{done:?}");
-    assert_alike(&probe, &bring_back(&probe, &shelf).await).await;
+    assert_alike(&probe, &restore_backup(&probe, &shelf).await).await;
     let calls = faults.calls();
     assert!(calls > 5, "{calls}");
     for nth in 1..=calls {
@@ -88,7 +88,7 @@ async fn a_backup_is_whole_wherever_the_one_before_broke_off() {
             let mut scene = scene().await;
             let shelf = scene.world.elsewhere();
             back_up_to(&scene, &shelf, &shelf.process("first"), false).await.unwrap();
-            let first = bring_back(&scene, &shelf).await.items().len();
+            let first = restore_backup(&scene, &shelf).await.items().len();
             let ctx = scene.world.process("between");
             for step in [Step::Append(3), Step::Complete, Step::Begin, Step::Append(4)] {
                 scene.act(&ctx, step).await.unwrap();
@@ -101,11 +101,11 @@ async fn a_backup_is_whole_wherever_the_one_before_broke_off() {
                 () = faults.death() => {}
             }
             // The previous backup, or the new one.
-            let between = bring_back(&scene, &shelf).await.items().len();
+            let between = restore_backup(&scene, &shelf).await.items().len();
             assert!(between == first || between == scene.world.items().len(), "{fault:?} at {nth}");
             let again = back_up_to(&scene, &shelf, &shelf.process("again"), false).await.unwrap();
             assert!(again.blobs_copied < again.blobs, "{fault:?} at {nth}: {again:?}");
-            scene.world = bring_back(&scene, &shelf).await;
+            scene.world = restore_backup(&scene, &shelf).await;
             scene.finish().await;
         }
     }
@@ -149,7 +149,7 @@ async fn altered_blobs_of_a_backup_are_found_and_corrected() {
     shelf.blobs_in_memory().put(&kept.unwrap(), "rotten".into()).await.unwrap();
     let verified = back_up_to(&scene, &shelf, &process, true).await.unwrap();
     assert_eq!((verified.blobs_copied, verified.damaged.len()), (1, 0), "{verified:?}");
-    assert_alike(&scene, &bring_back(&scene, &shelf).await).await;
+    assert_alike(&scene, &restore_backup(&scene, &shelf).await).await;
 
     // A part that was altered is refused.
     let made = backup::last(&process).await.unwrap().unwrap();
@@ -244,7 +244,7 @@ async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
     let (mut process, there) = (shelf.process("backup"), inventory(&shelf));
     // A backup has blobs alone.
     (process.ledger, process.keys) = (Arc::new(Unavailable), Arc::new(Unavailable));
-    let wanted = Wanted {
+    let wanted = BackupRequest {
         moment: Source { ctx: &ctx, inventory: &items, is_shared: false },
         live: &live,
         at: scene.world.now(),
@@ -253,7 +253,7 @@ async fn a_key_that_is_younger_than_the_moment_is_in_the_backup() {
         verify: false,
     };
     back_up(wanted, Shelf { ctx: &process, inventory: &there }, &|_| {}).await.unwrap();
-    let back = bring_back(&scene, &shelf).await;
+    let back = restore_backup(&scene, &shelf).await;
     assert!(back.ledger_in_memory().get(&key.key).await.unwrap().is_some());
     assert!(back.ledger_in_memory().get(&Signer::key()).await.unwrap().is_some());
 }

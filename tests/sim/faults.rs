@@ -99,7 +99,7 @@ fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
             matches!(error, Error::Update(UpdateError::Held(_)))
         }
         Step::Remove => matches!(error, Error::Stack(StackError::NotFound(_))),
-        Step::BringBack => matches!(error, Error::Stack(StackError::NoneDeleted(_))),
+        Step::Undelete => matches!(error, Error::Stack(StackError::NoneDeleted(_))),
         Step::RevokeToken => matches!(error, Error::Identity(IdentityError::NoToken { .. })),
         Step::CreateToken => matches!(error, Error::Identity(IdentityError::TokenExists { .. })),
         Step::CreateUser => matches!(error, Error::Identity(IdentityError::UserExists(_))),
@@ -207,7 +207,7 @@ cases! {
     cancel_survives_every_fault: RUNNING => Step::Cancel, true;
     import_survives_every_fault: A_VERSION => Step::Import(2), false;
     remove_survives_every_fault: A_VERSION => Step::Remove, false;
-    bring_back_survives_every_fault: A_REMOVED_STACK => Step::BringBack, false;
+    undelete_survives_every_fault: A_REMOVED_STACK => Step::Undelete, false;
     rename_survives_every_fault:
         [Step::CreateStack, Step::Encrypt, Step::Begin, Step::Append(1), Step::Complete] => Step::Rename, false;
     rename_of_a_new_stack_survives_every_fault: [Step::CreateStack] => Step::Rename, false;
@@ -372,7 +372,7 @@ async fn a_commit_that_takes_effect_after_it_was_given_up_counts_once() {
         (&RUNNING, Step::Cancel),
         (&A_VERSION, Step::Import(2)),
         (&A_VERSION, Step::Rename),
-        (&A_REMOVED_STACK, Step::BringBack),
+        (&A_REMOVED_STACK, Step::Undelete),
         (&[Step::CreateStack], Step::Encrypt),
         (&[Step::Bootstrap], Step::CreateToken),
         (&[Step::Bootstrap, Step::CreateToken], Step::RevokeToken),

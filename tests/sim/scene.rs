@@ -54,7 +54,7 @@ pub(crate) enum Step {
     Import(u64),
     Remove,
     /// Undeletes the stack.
-    BringBack,
+    Undelete,
     /// To another name and back.
     Rename,
     Encrypt,
@@ -210,7 +210,7 @@ impl Scene {
                 self.facts.lock().unwrap().may_be_gone = true;
                 stacks::delete(ctx, caller, address, true).await?;
             }
-            Step::BringBack => {
+            Step::Undelete => {
                 stacks::deleted::undelete(ctx, address, None).await?;
             }
             Step::Rename => {

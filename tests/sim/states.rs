@@ -44,7 +44,7 @@ enum Step {
     Break,
     Rename,
     Remove,
-    BringBack,
+    Undelete,
     Restore,
     CreateOther,
     Connect,
@@ -148,7 +148,7 @@ impl Scene {
                 drop(states::edit(ctx, caller, state, &Edit { address, ..Edit::default() }).await?);
             }
             Step::Remove => drop(states::delete(ctx, caller, state, true).await?),
-            Step::BringBack => drop(states::undelete(ctx, caller, self.id).await?),
+            Step::Undelete => drop(states::undelete(ctx, caller, self.id).await?),
             Step::Restore => {
                 drop(states::writes::restore(ctx, caller, state, &StateVersionRef::Version(1)).await?);
             }
@@ -250,7 +250,7 @@ impl Scene {
         let writes = |step: &&Step| matches!(step, Step::Write(_) | Step::WriteUnlocked(_));
         let before = prior.iter().filter(writes).count() as u64;
         match step {
-            Step::Create | Step::BringBack => assert_eq!(head.deleted, None),
+            Step::Create | Step::Undelete => assert_eq!(head.deleted, None),
             Step::Lock => assert_eq!(self.holder().await.as_deref(), Some("run")),
             Step::Unlock | Step::Break => assert_eq!(self.holder().await, None),
             Step::Write(serial) | Step::WriteUnlocked(serial) => {
@@ -349,7 +349,7 @@ const CASES: [(&[Step], Step); 21] = [
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Rename),
     (&[Step::Create, Step::WriteUnlocked(1), Step::Rename], Step::Remove),
     (&[Step::Create, Step::WriteUnlocked(1)], Step::Remove),
-    (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::BringBack),
+    (&[Step::Create, Step::WriteUnlocked(1), Step::Remove], Step::Undelete),
     (&[Step::Create, Step::WriteUnlocked(1), Step::WriteUnlocked(2)], Step::Restore),
     (&HELD, Step::Label),
     (&HELD, Step::Infer),

@@ -14,13 +14,13 @@ pub(crate) const VARIABLES: [&str; 3] = ["TF_HTTP_ADDRESS", "TF_HTTP_LOCK_ADDRES
 
 /// An address from an option or the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct GivenAddress {
     /// Its source, for people.
     pub(crate) what: String,
     pub(crate) address: Address,
 }
 
-impl Given {
+impl GivenAddress {
     fn new(what: String, setting: &str, text: Option<String>) -> Self {
         Self { what, address: Address { setting: setting.to_owned(), text } }
     }
@@ -28,7 +28,7 @@ impl Given {
 
 /// The addresses in `-backend-config` options of `init`, on its command line and in variables that extend it.
 /// They take precedence over files of the configuration. Files that they name are relative to this folder.
-pub(crate) fn by_options(arguments: &[OsString], folder: &Path) -> Vec<Given> {
+pub(crate) fn by_options(arguments: &[OsString], folder: &Path) -> Vec<GivenAddress> {
     let of_variable = |name: &str| Some((name.to_owned(), std::env::var_os(name)?));
     let variables = ["TF_CLI_ARGS", "TF_CLI_ARGS_init"].into_iter().filter_map(of_variable);
     given(arguments, variables.map(|(name, text)| (name, text.to_string_lossy().into_owned())), folder)
@@ -38,13 +38,13 @@ fn given(
     arguments: &[OsString],
     variables: impl Iterator<Item = (String, String)>,
     folder: &Path,
-) -> Vec<Given> {
+) -> Vec<GivenAddress> {
     let mut found = Vec::new();
     for (name, text) in variables {
         match shlex::split(&text) {
             Some(words) => found.extend(of_words(words.into_iter(), folder)),
             // The client reports the error.
-            None => found.push(Given::new(name, "address", None)),
+            None => found.push(GivenAddress::new(name, "address", None)),
         }
     }
     let arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
@@ -52,7 +52,7 @@ fn given(
     found
 }
 
-fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<Given> {
+fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<GivenAddress> {
     const OPTION: &str = "-backend-config";
     let mut found = Vec::new();
     while let Some(word) = words.next() {
@@ -68,7 +68,7 @@ fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<Given
         match value.split_once('=') {
             Some((setting, text)) if ADDRESSES.contains(&setting.trim()) => {
                 let what = format!("{} in {OPTION}", setting.trim());
-                found.push(Given::new(what, setting.trim(), Some(text.trim().to_owned())));
+                found.push(GivenAddress::new(what, setting.trim(), Some(text.trim().to_owned())));
             }
             Some(_) => {}
             None if value.is_empty() => {}
@@ -76,9 +76,9 @@ fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<Given
                 Some(settings) => found.extend(
                     settings
                         .into_iter()
-                        .map(|it| Given { what: format!("{} in {value}", it.setting), address: it }),
+                        .map(|it| GivenAddress { what: format!("{} in {value}", it.setting), address: it }),
                 ),
-                None => found.push(Given::new(value, "address", None)),
+                None => found.push(GivenAddress::new(value, "address", None)),
             },
         }
     }
@@ -86,10 +86,10 @@ fn of_words(mut words: impl Iterator<Item = String>, folder: &Path) -> Vec<Given
 }
 
 /// The addresses in environment variables.
-pub(crate) fn by_environment() -> Vec<Given> {
+pub(crate) fn by_environment() -> Vec<GivenAddress> {
     let of_variable = |(setting, name): (&&str, &str)| {
         let text = std::env::var_os(name).filter(|text| !text.is_empty())?;
-        Some(Given::new(name.to_owned(), setting, text.into_string().ok()))
+        Some(GivenAddress::new(name.to_owned(), setting, text.into_string().ok()))
     };
     ADDRESSES.iter().zip(VARIABLES).filter_map(of_variable).collect()
 }

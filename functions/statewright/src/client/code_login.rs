@@ -38,22 +38,22 @@ const LAST_ANSWER: Duration = Duration::from_secs(3);
 
 /// A token that the server gave.
 #[derive(Deserialize)]
-pub(crate) struct Given {
+pub(crate) struct GrantedToken {
     pub(crate) access_token: String,
     /// Seconds.
     expires_in: u64,
 }
 
-impl Given {
+impl GrantedToken {
     /// When the token ends, if it was given at this time.
     pub(crate) fn expires(&self, now: Timestamp) -> Timestamp {
         now.plus(Duration::from_secs(self.expires_in))
     }
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for GrantedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Given")
+        f.write_str("GrantedToken")
     }
 }
 
@@ -61,7 +61,7 @@ impl fmt::Debug for Given {
 ///
 /// # Errors
 /// [`Failure`].
-pub(super) async fn exchange(server: &ServerUrl, members: &[(&str, &str)]) -> Result<Given, Failure> {
+pub(super) async fn exchange(server: &ServerUrl, members: &[(&str, &str)]) -> Result<GrantedToken, Failure> {
     let members = members.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value)));
     let body = Value::Object(members.collect::<Map<_, _>>());
     let call = Call::anonymous(Method::POST, ["api", "oauth", "token"]).json(&body);
@@ -117,7 +117,7 @@ impl CodeLogin {
     ///
     /// # Errors
     /// [`Failure`] if the code is not one of this login, or was used.
-    pub(crate) async fn redeem(&self, code: &str) -> Result<Given, Failure> {
+    pub(crate) async fn redeem(&self, code: &str) -> Result<GrantedToken, Failure> {
         let form =
             [("grant_type", "authorization_code"), ("code", code), ("code_verifier", self.verifier.as_str())];
         exchange(&self.server, &form).await
@@ -201,7 +201,7 @@ impl Listening<'_> {
     ///
     /// # Errors
     /// If the browser does not come in time; [`Failure`].
-    pub(crate) async fn finish(mut self) -> anyhow::Result<Given> {
+    pub(crate) async fn finish(mut self) -> anyhow::Result<GrantedToken> {
         let arrival = tokio::time::timeout(PATIENCE, self.arrivals.recv()).await;
         let arrival = arrival.ok().flatten().with_context(|| {
             format!("the login was not allowed within {} minutes: run it again", PATIENCE.as_secs() / 60)
@@ -214,7 +214,7 @@ impl Listening<'_> {
         Ok(given?)
     }
 
-    fn answer(&self, given: &Result<Given, Failure>) -> Response {
+    fn answer(&self, given: &Result<GrantedToken, Failure>) -> Response {
         let about = [(CACHE_CONTROL, "no-store"), (REFERRER_POLICY, "no-referrer"), (CONNECTION, "close")];
         match given {
             Ok(_) => {

@@ -12,7 +12,7 @@ use statewright_shared::domain::oidc::aws::PROOF_TYPE;
 use statewright_shared::domain::server_url::ServerUrl;
 
 use super::call::Call;
-use super::code_login::Given;
+use super::code_login::GrantedToken;
 use super::settings::{At, Token};
 use super::{Client, settings};
 use crate::args;
@@ -66,7 +66,7 @@ impl Oidc {
     ///
     /// # Errors
     /// If the token cannot be read or names no organization; [`super::Failure`] if the server refuses it.
-    pub(crate) async fn exchange(&self, at: &At) -> anyhow::Result<Option<(ServerUrl, Given)>> {
+    pub(crate) async fn exchange(&self, at: &At) -> anyhow::Result<Option<(ServerUrl, GrantedToken)>> {
         if self.oidc_token.is_none() && !self.aws {
             return Ok(None);
         }
@@ -90,7 +90,7 @@ impl Oidc {
         let body = self.body(kind, &token, &org);
         let call = Call::anonymous(Method::POST, ["api", "oauth", "token"]).json(&body);
         let client = Client::anonymous(&server)?;
-        let given: Given = client.json(call).await?;
+        let given: GrantedToken = client.json(call).await?;
         Ok(Some((server, given)))
     }
 

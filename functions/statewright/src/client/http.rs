@@ -43,9 +43,9 @@ const ANSWER_BYTES_MAX: usize = 600 << 20;
 /// Redirects lose bodies and methods, so none are followed.
 const AGENT: &str = concat!("statewright/", env!("CARGO_PKG_VERSION"));
 
-pub(super) struct Http(Way);
+pub(super) struct Http(Transport);
 
-enum Way {
+enum Transport {
     Straight(Client<HttpsConnector<HttpConnector>, Body>),
     ByProxy(Client<HttpsConnector<Tunnel<HttpConnector>>, Body>),
 }
@@ -94,11 +94,11 @@ impl Http {
                     None => tunnel,
                 };
                 let connector = builder()?.https_or_http().enable_http1().wrap_connector(tunnel);
-                Way::ByProxy(client.clone().build(connector))
+                Transport::ByProxy(client.clone().build(connector))
             }
             None => {
                 let connector = builder()?.https_or_http().enable_http1().wrap_connector(tcp);
-                Way::Straight(client.clone().build(connector))
+                Transport::Straight(client.clone().build(connector))
             }
         }))
     }
@@ -111,8 +111,8 @@ impl Http {
         let length = u64::try_from(call.body.len()).unwrap_or(u64::MAX);
         let patience = ANSWER + Duration::from_secs(length / BYTES_PER_SECOND);
         let answered = match &self.0 {
-            Way::Straight(client) => tokio::time::timeout(patience, client.request(request)).await,
-            Way::ByProxy(client) => tokio::time::timeout(patience, client.request(request)).await,
+            Transport::Straight(client) => tokio::time::timeout(patience, client.request(request)).await,
+            Transport::ByProxy(client) => tokio::time::timeout(patience, client.request(request)).await,
         };
         let response = answered
             .map_err(|_| no_answer(anyhow!("no response within {} s", patience.as_secs())))?
@@ -142,8 +142,8 @@ impl Http {
 pub(crate) async fn reach(server: &ServerUrl, path: &str, wait_max: Duration) -> anyhow::Result<u16> {
     let request = Request::builder().uri(format!("{server}{path}")).body(Body::empty())?;
     let answered = match Http::to(server)?.0 {
-        Way::Straight(client) => tokio::time::timeout(wait_max, client.request(request)).await,
-        Way::ByProxy(client) => tokio::time::timeout(wait_max, client.request(request)).await,
+        Transport::Straight(client) => tokio::time::timeout(wait_max, client.request(request)).await,
+        Transport::ByProxy(client) => tokio::time::timeout(wait_max, client.request(request)).await,
     };
     Ok(answered.context("no answer came in time")??.status().as_u16())
 }

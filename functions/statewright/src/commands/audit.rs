@@ -28,7 +28,7 @@ enum Command {
     /// Show the newest records of an audit trail, the newest last.
     Tail {
         #[command(flatten)]
-        which: Which,
+        which: Selection,
         /// How many records to show.
         #[arg(long, value_name = "NUMBER", default_value_t = 20)]
         count: usize,
@@ -36,7 +36,7 @@ enum Command {
     /// Write an audit trail to stdout, the oldest record first.
     Export {
         #[command(flatten)]
-        which: Which,
+        which: Selection,
         /// The format of the lines.
         #[arg(long, value_enum, default_value = "jsonl")]
         format: Format,
@@ -55,7 +55,7 @@ enum Format {
 
 /// The records to show.
 #[derive(Debug, clap::Args)]
-struct Which {
+struct Selection {
     /// The organization. Without it, the trail of the server: commands of the operator, and requests about
     /// organizations that the caller is not a member of.
     #[arg(value_parser = args::organization)]
@@ -90,7 +90,7 @@ fn pair(text: &str) -> anyhow::Result<(String, String)> {
     Ok((project.to_owned(), name.to_owned()))
 }
 
-impl Which {
+impl Selection {
     fn filter(&self) -> Filter {
         Filter {
             from: self.since,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as bring_back};
+use statewright_shared::adapters::embedded::{RestoreFrom, back_up, restore as restore_folder};
 use statewright_shared::domain::plural::count;
 use statewright_shared::ports::{BlobKey, ItemKey};
 use statewright_shared::services::maintenance::copy::Copied;
@@ -192,7 +192,7 @@ pub(crate) async fn restore(restore: Restore, out: Output) -> anyhow::Result<()>
             let to = data::path(&data)?;
             let bar = out.progress("blobs", Some(0));
             let from = RestoreFrom { backup: from, key: key.as_deref(), despite_damage };
-            let done = bring_back(from, &to, data::named_blobs, &shown(&bar)).await;
+            let done = restore_folder(from, &to, data::named_blobs, &shown(&bar)).await;
             bar.finish_and_clear();
             let done = done?;
             let done = Restored {

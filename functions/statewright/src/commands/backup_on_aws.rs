@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use statewright_shared::adapters::aws::{Clients, SET_UP_ATTEMPT_TIMEOUT, bring_back, remove};
+use statewright_shared::adapters::aws::{Clients, SET_UP_ATTEMPT_TIMEOUT, remove, restore_table};
 use statewright_shared::adapters::{SystemClock, SystemIds};
 use statewright_shared::ports::{Clock as _, Ids as _, Timestamp, Wrap};
 use statewright_shared::services::maintenance::backup as service;
-use statewright_shared::services::maintenance::backup::{BackedUp, Shelf, Wanted};
+use statewright_shared::services::maintenance::backup::{BackedUp, BackupRequest, Shelf};
 use statewright_shared::services::maintenance::copy::Source;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -112,7 +112,7 @@ impl Work<'_> {
 
     async fn at(&self, table: &str) -> anyhow::Result<Option<Made>> {
         let bar = self.out.progress("table", None);
-        let at = bring_back(&self.clients, self.table, table, &SystemClock).await;
+        let at = restore_table(&self.clients, self.table, table, &SystemClock).await;
         bar.finish_and_clear();
         let at = at?;
         let Side { context, inventory, .. } = on_aws::table(self.aws, table).await?;
@@ -128,7 +128,7 @@ impl Work<'_> {
             return Ok(None);
         }
         let Self { live, master_key, wrap, verify, .. } = *self;
-        let wanted = Wanted { moment, live: live.ctx, at, master_key, wrap, verify };
+        let wanted = BackupRequest { moment, live: live.ctx, at, master_key, wrap, verify };
         let bar = self.out.progress("items", None);
         let done = service::back_up(wanted, self.shelf, &shown(&bar)).await;
         bar.finish_and_clear();

@@ -303,7 +303,7 @@ enum OfConsent {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct GivenConsent {
     organization: String,
     issuer_id: String,
     url: String,
@@ -312,7 +312,7 @@ struct Given {
 
 #[derive(Debug, Deserialize)]
 struct Consents {
-    consents: Vec<Given>,
+    consents: Vec<GivenConsent>,
 }
 
 const CONSENTS: [&str; 4] = ["api", "user", "oidc", "consents"];
@@ -333,7 +333,8 @@ pub(crate) async fn consent(consent: Consent, out: Output) -> anyhow::Result<()>
         OfConsent::Add { issuer } => {
             let org = client.organization().await?;
             let body = json!({ "organization": org.as_str(), "issuer": issuer });
-            let given = client.document::<Given>(Call::post(CONSENTS).json(&body).repeatable()).await?;
+            let given =
+                client.document::<GivenConsent>(Call::post(CONSENTS).json(&body).repeatable()).await?;
             out.answer(&given.whole, |_| {
                 format!(
                     "jobs of {} may get personal tokens of yours in {org}, as its policies allow",
@@ -344,7 +345,7 @@ pub(crate) async fn consent(consent: Consent, out: Output) -> anyhow::Result<()>
         OfConsent::Remove { issuer } => {
             let org = client.organization().await?;
             let all: Consents = client.json(Call::get(CONSENTS)).await?;
-            let is_it = |given: &&Given| {
+            let is_it = |given: &&GivenConsent| {
                 given.organization == org.as_str() && (given.url == issuer || given.issuer_id == issuer)
             };
             let found = all.consents.iter().find(is_it);

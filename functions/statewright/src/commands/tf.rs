@@ -26,7 +26,7 @@ use super::state::wire::State;
 use crate::client::{
     At, Client, Failure, LINK_FILE, Linked, Oidc, StateRef, WhichState, server_of, state_of,
 };
-use crate::given::{self, Given, VARIABLES};
+use crate::given::{self, GivenAddress, VARIABLES};
 use crate::hcl::{self, Address, Backend, TEMPORARY_FILE};
 use crate::managed::{self, Found};
 use crate::output::{self, Output};
@@ -182,7 +182,7 @@ struct Run<'a> {
     /// The previous backend, if the client will use the credentials of the environment for it.
     before: Option<Recorded>,
     /// Addresses given outside the configuration's files.
-    given: Vec<Given>,
+    given: Vec<GivenAddress>,
     out: Output,
 }
 

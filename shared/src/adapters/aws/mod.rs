@@ -32,7 +32,7 @@ pub use credentials::NoCredentials;
 pub use doctor::examine;
 pub use dynamo::DynamoLedger;
 pub use kms::KmsKeys;
-pub use moment::{MomentError, bring_back, remove};
+pub use moment::{MomentError, remove, restore_table};
 pub use s3::S3Blobs;
 pub use setup::{Done, Outcome, SetupError, set_up};
 pub use wanted::{FEATURES, LIFECYCLE, Rule, Then, tls_only};

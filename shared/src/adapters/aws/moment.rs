@@ -48,7 +48,7 @@ pub enum MomentError {
 ///
 /// # Errors
 /// See [`MomentError`].
-pub async fn bring_back(
+pub async fn restore_table(
     clients: &Clients,
     table: &str,
     name: &str,
@@ -90,7 +90,7 @@ pub async fn bring_back(
     Err(MomentError::NotReady(name.to_owned()))
 }
 
-/// Deletes a table that [`bring_back`] has made, if it exists.
+/// Deletes a table that [`restore_table`] has made, if it exists.
 ///
 /// # Errors
 /// See [`MomentError`].

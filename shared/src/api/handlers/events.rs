@@ -88,7 +88,7 @@ pub(crate) async fn list(
     UpdateText(update): UpdateText,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Answer {
-    let mut wanted = Wanted::default();
+    let mut wanted = EventFilter::default();
     let mut from = String::new();
     for (name, value) in query {
         match name.as_str() {
@@ -111,7 +111,7 @@ pub(crate) async fn list(
     Ok(json_body(pieces.into_body()))
 }
 
-fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
+fn events_text(page: &EventsPage, wanted: &EventFilter) -> Result<Pieces, Error> {
     let mut events = BTreeMap::new();
     for text in &page.batches {
         let batch: RawEventBatch<'_> = serde_json::from_slice(text)
@@ -130,12 +130,12 @@ fn events_text(page: &EventsPage, wanted: &Wanted) -> Result<Pieces, Error> {
 
 /// The requested events.
 #[derive(Debug, Default)]
-struct Wanted {
+struct EventFilter {
     policy_violations: bool,
     urns: Vec<String>,
 }
 
-impl Wanted {
+impl EventFilter {
     /// Whether an event is requested. Keeps only the needed parts in memory: an event may be as long as a
     /// batch.
     fn matches(&self, event: &str) -> bool {
@@ -159,7 +159,7 @@ struct Found<'a> {
     named: HashSet<&'a str>,
 }
 
-struct EventVisitor<'a>(&'a Wanted);
+struct EventVisitor<'a>(&'a EventFilter);
 
 impl<'de, 'a> Visitor<'de> for EventVisitor<'a> {
     type Value = Found<'a>;

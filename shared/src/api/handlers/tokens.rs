@@ -39,7 +39,7 @@ pub(crate) async fn list(
     Query(query): Parameters,
 ) -> Answer {
     let owner = owner(&caller, &path)?;
-    let Wanted { shows, after, max } = wanted(&query)?;
+    let PageQuery { shows, after, max } = page_query(&query)?;
     shown(token_requests::list(&app, &caller, &owner, shows, after.as_ref(), max).await?)
 }
 
@@ -50,20 +50,20 @@ pub(crate) async fn list_of_member(
     path: TokensPath,
     Query(query): Parameters,
 ) -> Answer {
-    let Wanted { shows, after, max } = wanted(&query)?;
+    let PageQuery { shows, after, max } = page_query(&query)?;
     let (org, login) = path.member()?;
     let page = token_requests::list_of_member(&app, &caller, org, login, shows, after.as_ref(), max);
     shown(page.await?)
 }
 
 /// The part of a list that a query asks for.
-struct Wanted {
+struct PageQuery {
     shows: Shows,
     after: Option<TokenName>,
     max: usize,
 }
 
-fn wanted(query: &HashMap<String, String>) -> Result<Wanted, Error> {
+fn page_query(query: &HashMap<String, String>) -> Result<PageQuery, Error> {
     let invalid = || Error::Invalid(InvalidInput::TokenPage { max: PAGE_MAX });
     let shows = match query.get("filter").map(String::as_str) {
         None | Some("" | "active") => Shows::Active,
@@ -82,7 +82,7 @@ fn wanted(query: &HashMap<String, String>) -> Result<Wanted, Error> {
         Some(max) => usize::try_from(max).ok().filter(|max| (1..=PAGE_MAX).contains(max)),
         None => Some(PAGE_MAX),
     };
-    Ok(Wanted { shows, after, max: max.ok_or_else(invalid)? })
+    Ok(PageQuery { shows, after, max: max.ok_or_else(invalid)? })
 }
 
 fn shown(page: TokenPage) -> Answer {

@@ -68,8 +68,8 @@ const APART: [&str; 2] = ["manifest", "resources"];
 pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
     let (one, other) = (read_envelope(one)?, read_envelope(other)?);
     let (before, after) = (resources(&one), resources(&other));
-    let known: BTreeMap<&Place, &str> = before.iter().map(|(place, text)| (place, *text)).collect();
-    let kept: BTreeSet<&Place> = after.iter().map(|(place, _)| place).collect();
+    let known: BTreeMap<&Occurrence, &str> = before.iter().map(|(place, text)| (place, *text)).collect();
+    let kept: BTreeSet<&Occurrence> = after.iter().map(|(place, _)| place).collect();
     let removed = before.iter().filter(|(place, _)| !kept.contains(place));
     let mut diff = Diff { removed: removed.map(|(place, _)| place.0.clone()).collect(), ..Diff::default() };
     for (place, text) in &after {
@@ -93,9 +93,9 @@ pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
 }
 
 /// A resource: its URN, and its position among those with the same URN.
-type Place = (Named, usize);
+type Occurrence = (Named, usize);
 
-fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Place, &'a str)> {
+fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Occurrence, &'a str)> {
     let mut seen: BTreeMap<Named, usize> = BTreeMap::new();
     let resource = |resource: &Resource<'a>| {
         let name = Named { urn: resource.urn.clone().into_owned(), delete: resource.delete };

@@ -87,7 +87,7 @@ impl fmt::Display for InvalidPolicies {
 
 /// A request for a token, as its client names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct RequestedToken<'a> {
     pub kind: TokenKind,
     /// The name of the team, or the login of the user.
     pub owner: Option<&'a str>,
@@ -107,7 +107,7 @@ pub enum Verdict {
 
 /// Decides about a request with a verified token. One policy that denies is enough to refuse, and without one that
 /// allows, nothing is allowed.
-pub fn decide(policies: &[Policy], wanted: Wanted<'_>, claims: &Value) -> Verdict {
+pub fn decide(policies: &[Policy], wanted: RequestedToken<'_>, claims: &Value) -> Verdict {
     let matching = || policies.iter().filter(|policy| policy.matches(wanted, claims));
     if matching().any(|policy| policy.decision == Decision::Deny) {
         return Verdict::Denied;
@@ -122,7 +122,7 @@ pub fn decide(policies: &[Policy], wanted: Wanted<'_>, claims: &Value) -> Verdic
 }
 
 impl Policy {
-    fn matches(&self, wanted: Wanted<'_>, claims: &Value) -> bool {
+    fn matches(&self, wanted: RequestedToken<'_>, claims: &Value) -> bool {
         self.token_type == wanted.kind && self.is_for(wanted.owner) && self.is_met_by(claims)
     }
 
@@ -366,7 +366,7 @@ mod tests {
             "sub": "repo:acme/app:ref:refs/heads/main", "repository_owner": "acme", "actor": "bob",
             "aud": ["urn:pulumi:org:acme", "other"],
         });
-        decide(policies, Wanted { kind, owner }, &claims)
+        decide(policies, RequestedToken { kind, owner }, &claims)
     }
 
     fn of_org(policies: &[Policy]) -> Verdict {

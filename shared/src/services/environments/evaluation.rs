@@ -39,13 +39,13 @@ impl Root {
 }
 
 /// How to evaluate it.
-pub(super) struct Wanted {
+pub(super) struct EvaluationOptions {
     pub(super) secrets: bool,
     pub(super) is_opened: bool,
     pub(super) path: Option<Vec<Step>>,
 }
 
-impl Wanted {
+impl EvaluationOptions {
     /// The options for opening it.
     pub(super) const OPENED: Self = Self { secrets: true, is_opened: true, path: None };
 }
@@ -80,7 +80,7 @@ pub(super) async fn diagnose(
     text: &str,
 ) -> Result<Vec<Diagnostic>, Error> {
     let root = Root { name: address.within_org(), text: text.to_owned(), owner: Some(id) };
-    let wanted = Wanted { secrets: true, is_opened: false, path: None };
+    let wanted = EvaluationOptions { secrets: true, is_opened: false, path: None };
     let from = Imports::Current { overrides: &BTreeMap::new() };
     Ok(run(ctx, caller, &address.org, root, from, wanted, |_| ()).await?.diagnostics)
 }
@@ -100,7 +100,7 @@ pub async fn check<T: Send + 'static>(
 ) -> Result<T, Error> {
     caller.lists(ctx, org).await?;
     check_length(text)?;
-    let wanted = Wanted { secrets: with_secrets, is_opened: false, path: None };
+    let wanted = EvaluationOptions { secrets: with_secrets, is_opened: false, path: None };
     let from = Imports::Current { overrides: &BTreeMap::new() };
     let evaluated = run(ctx, caller, org, Root::anonymous(text.to_owned()), from, wanted, make).await?;
     if !evaluated.is_read {
@@ -125,7 +125,7 @@ pub(super) async fn run<T: Send + 'static>(
     org: &OrgName,
     root: Root,
     from: Imports<'_>,
-    wanted: Wanted,
+    wanted: EvaluationOptions,
     make: impl Fn(&Evaluation<'_>) -> T + Clone + Send + 'static,
 ) -> Result<Evaluated<T>, Error> {
     let Root { name, text, owner } = root;

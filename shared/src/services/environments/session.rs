@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::evaluation::{Evaluated, Root, Wanted, check_length, run};
+use super::evaluation::{Evaluated, EvaluationOptions, Root, check_length, run};
 use super::imports::{Imports, Revisions, text_of};
 use super::lookup;
 use super::lookup::{RevisionRef, locate};
@@ -47,7 +47,7 @@ pub async fn open(
     let name = address.within_org();
     let root = Root { name: name.clone(), text, owner: Some(head.id) };
     let from = Imports::Current { overrides: &BTreeMap::new() };
-    let evaluated = run(ctx, caller, &address.org, root, from, Wanted::OPENED, |_| ()).await?;
+    let evaluated = run(ctx, caller, &address.org, root, from, EvaluationOptions::OPENED, |_| ()).await?;
     let Evaluated { mut revisions, .. } = evaluated.usable()?;
     revisions.insert(ROOT.to_owned(), OpenedRevision { name: name.clone(), id: head.id, revision });
     keep(ctx, caller, &address.org, Some(name), revisions, lasts, Vec::new()).await
@@ -71,7 +71,7 @@ pub async fn open_text(
     let root = Root::anonymous(text.to_owned());
     let from = Imports::Current { overrides };
     let Evaluated { revisions, .. } =
-        run(ctx, caller, org, root, from, Wanted::OPENED, |_| ()).await?.usable()?;
+        run(ctx, caller, org, root, from, EvaluationOptions::OPENED, |_| ()).await?.usable()?;
     // Sealed, because the text may contain plaintext secrets.
     let owner = KeyOwner::Environment(EnvironmentId::anonymous(org));
     let sealed = data_keys::seal(ctx, owner, text.as_bytes().to_vec()).await?;
@@ -171,6 +171,6 @@ async fn read_with<T: Send + 'static>(
         }
     };
     let from = Imports::Opened(&session.revisions);
-    let wanted = Wanted { path, ..Wanted::OPENED };
+    let wanted = EvaluationOptions { path, ..Wanted::OPENED };
     Ok(run(ctx, caller, org, root, from, wanted, make).await?.usable()?.made)
 }

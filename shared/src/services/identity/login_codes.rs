@@ -30,7 +30,7 @@ const PREFIX: &str = "swc_";
 
 /// A token that the command line got.
 #[derive(Debug)]
-pub struct Given {
+pub struct IssuedToken {
     /// The token, shown only this once.
     pub secret: String,
     /// Its lifetime in whole seconds.
@@ -76,7 +76,7 @@ pub async fn give(
 ///
 /// # Errors
 /// [`ExchangeError::Code`]; [`AccessError::SignInNeeded`].
-pub async fn redeem(ctx: &Context, code: &str, verifier: &str) -> Result<Given, Error> {
+pub async fn redeem(ctx: &Context, code: &str, verifier: &str) -> Result<IssuedToken, Error> {
     let wrong = || Error::from(ExchangeError::Code);
     let (login, secret) = code.split_once('.').ok_or_else(wrong)?;
     let login = Login::parse(login).map_err(|_| wrong())?;
@@ -115,7 +115,7 @@ pub async fn redeem(ctx: &Context, code: &str, verifier: &str) -> Result<Given, 
 ///
 /// # Errors
 /// As [`tokens::authenticate`] and [`personal`].
-pub async fn shorten(ctx: &Context, token: &str) -> Result<Given, Error> {
+pub async fn shorten(ctx: &Context, token: &str) -> Result<IssuedToken, Error> {
     let caller = tokens::authenticate(ctx, token).await?;
     let (owner, own) = (personal(&caller)?, &caller.token);
     let until = ctx.now().plus(SHORT);
@@ -132,12 +132,12 @@ pub async fn shorten(ctx: &Context, token: &str) -> Result<Given, Error> {
     issue(ctx, new, expires).await
 }
 
-async fn issue(ctx: &Context, new: NewToken, expires: Timestamp) -> Result<Given, Error> {
+async fn issue(ctx: &Context, new: NewToken, expires: Timestamp) -> Result<IssuedToken, Error> {
     let seconds = expires.since(ctx.now()).as_secs();
     let issued = tokens::issue(ctx, new).await?;
     let token = issued.entry.token;
     let requester = Requester { login: token.login, token: token.name, of: Principal::User };
-    Ok(Given { secret: issued.secret, seconds, requester })
+    Ok(IssuedToken { secret: issued.secret, seconds, requester })
 }
 
 /// A name for a token that a program gets.

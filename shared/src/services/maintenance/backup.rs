@@ -133,7 +133,7 @@ pub struct Shelf<'a> {
 
 /// The input of a backup.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct BackupRequest<'a> {
     /// The store as of the moment, which nothing changes.
     pub moment: Source<'a>,
     /// The store in use.
@@ -205,7 +205,7 @@ pub async fn torn(moment: Source<'_>, live: Source<'_>) -> Result<Vec<String>, E
 /// # Errors
 /// [`MaintenanceError`] if the place stores anything else, or if the store was never used; those of the ports.
 pub async fn back_up(
-    wanted: Wanted<'_>,
+    wanted: BackupRequest<'_>,
     shelf: Shelf<'_>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<BackedUp, Error> {
@@ -331,7 +331,7 @@ struct Found {
 }
 
 async fn items(
-    wanted: &Wanted<'_>,
+    wanted: &BackupRequest<'_>,
     writing: &mut Writing<'_>,
     done: &mut BackedUp,
     progress: &(dyn Fn(Progress) + Sync),
@@ -364,7 +364,7 @@ async fn items(
 }
 
 async fn add(
-    wanted: &Wanted<'_>,
+    wanted: &BackupRequest<'_>,
     writing: &mut Writing<'_>,
     mut item: Item,
     found: &mut Found,
@@ -428,7 +428,7 @@ impl Owners {
 }
 
 async fn blobs(
-    wanted: &Wanted<'_>,
+    wanted: &BackupRequest<'_>,
     shelf: Shelf<'_>,
     there: &BTreeSet<BlobKey>,
     named: &BTreeMap<BlobKey, Option<String>>,
@@ -471,7 +471,7 @@ enum OfBlob {
 }
 
 async fn one_blob(
-    wanted: &Wanted<'_>,
+    wanted: &BackupRequest<'_>,
     shelf: Shelf<'_>,
     there: &BTreeSet<BlobKey>,
     (key, sha256): (&BlobKey, Option<&str>),

@@ -41,7 +41,7 @@ pub enum Kind {
 /// `UpdateError::NoFit` for a delta to something other than the last checkpoint; [`Error::Invalid`] for a text that is
 /// not a deployment; `UpdateError::Fenced` when the update accepts no more. Nothing is stored then.
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
-    log::check_may_append(ctx, claims, log::Way::Whole).await?;
+    log::check_may_append(ctx, claims, log::SaveProtocol::Whole).await?;
     let id = claims.update;
     let mut stored = None;
     let mut attempts = Attempts::at("the update's log");

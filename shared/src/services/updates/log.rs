@@ -27,7 +27,7 @@ use crate::services::{Error, store, work};
 /// # Errors
 /// [`UpdateError::Fenced`] when the update accepts no more.
 pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Result<(), Error> {
-    check_may_append(ctx, claims, Way::Journal).await?;
+    check_may_append(ctx, claims, SaveProtocol::Journal).await?;
     append(ctx, claims, gzip, None, Content::Entries).await
 }
 
@@ -36,7 +36,7 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// # Errors
 /// Those of [`append_entries`], and [`Error::Invalid`] for a text that is not a deployment or has a plaintext secret.
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
-    check_may_append(ctx, claims, Way::Whole).await?;
+    check_may_append(ctx, claims, SaveProtocol::Whole).await?;
     let (made, gzip) = work::on(text.len(), move || {
         refuse_plaintext(text.as_bytes())?;
         let made = deployment::inspect(text.as_bytes()).map_err(InvalidInput::from)?.manifest_time;
@@ -99,7 +99,7 @@ async fn append(
 /// How a client saves its progress. A log accepts only one way: entries are applied to the base, and a deployment
 /// replaces it, so the later of the two would hide the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SaveProtocol {
     /// Journal entries.
     Journal,
     /// Whole deployments, and deltas between them.
@@ -107,12 +107,16 @@ pub(super) enum Way {
 }
 
 /// Refuses what can be refused without reading the log.
-pub(super) async fn check_may_append(ctx: &Context, claims: &Claims, way: Way) -> Result<(), Error> {
+pub(super) async fn check_may_append(
+    ctx: &Context,
+    claims: &Claims,
+    protocol: SaveProtocol,
+) -> Result<(), Error> {
     if claims.dry_run {
         return Err(Fenced::Preview.into());
     }
     let journals = claims.journals;
-    if journals != (way == Way::Journal) {
+    if journals != (protocol == SaveProtocol::Journal) {
         // A client whose update is over gets that answer, whatever it sends.
         check_open(ctx, claims).await?;
         return Err(UpdateError::OtherSaves { journals }.into());

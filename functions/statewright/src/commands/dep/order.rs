@@ -10,14 +10,14 @@ use crate::client::{Call, Document};
 pub(super) struct Topo {
     /// `down`: to the states that depend on this one; `up`: to the states that it depends on.
     #[arg(long, value_name = "WAY", default_value = "down")]
-    direction: Way,
+    direction: Direction,
     /// Order all states of the organization that have dependencies, instead of starting from one state.
     #[arg(long)]
     all: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Way {
+enum Direction {
     Down,
     Up,
 }
@@ -30,8 +30,8 @@ pub(super) async fn run(session: &Session, topo: &Topo) -> anyhow::Result<()> {
         (organization(&state.organization)?, Some(state.id))
     };
     let direction = match topo.direction {
-        Way::Down => "down",
-        Way::Up => "up",
+        Direction::Down => "down",
+        Direction::Up => "up",
     };
     let call = Call::get(["api", "orgs", org.as_str(), "tfstate-topology"]).query("direction", direction);
     let call = match &state {

@@ -17,7 +17,7 @@ use crate::domain::oidc::IssuerUrl;
 use crate::domain::oidc::aws::{ISSUER as AWS, PROOF_TYPE, Proof};
 use crate::domain::oidc::jwk;
 use crate::domain::oidc::lifetime::lifetime;
-use crate::domain::oidc::policy::{TokenKind, Verdict, Wanted, decide};
+use crate::domain::oidc::policy::{RequestedToken, TokenKind, Verdict, decide};
 use crate::domain::role::Role;
 use crate::domain::update::Requester;
 use crate::layout::{Issuer, Stored, Token, User};
@@ -99,11 +99,13 @@ enum Target {
 }
 
 impl Target {
-    fn wanted(&self) -> Wanted<'_> {
+    fn wanted(&self) -> RequestedToken<'_> {
         match self {
-            Self::Organization { .. } => Wanted { kind: TokenKind::Organization, owner: None },
-            Self::Team(team) => Wanted { kind: TokenKind::Team, owner: Some(team.as_str()) },
-            Self::Personal(login) => Wanted { kind: TokenKind::Personal, owner: Some(login.as_str()) },
+            Self::Organization { .. } => RequestedToken { kind: TokenKind::Organization, owner: None },
+            Self::Team(team) => RequestedToken { kind: TokenKind::Team, owner: Some(team.as_str()) },
+            Self::Personal(login) => {
+                RequestedToken { kind: TokenKind::Personal, owner: Some(login.as_str()) }
+            }
         }
     }
 }

@@ -23,47 +23,47 @@ fn refuse_to_sign(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>, 
 }
 
 /// How a signature is checked: with the parameters of `ring`.
-enum Way {
+enum Scheme {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
 }
 
-fn way(algorithm: Algorithm) -> Option<Way> {
+fn scheme(algorithm: Algorithm) -> Option<Scheme> {
     Some(match algorithm {
-        Algorithm::RS256 => Way::Rsa(&RSA_PKCS1_2048_8192_SHA256),
-        Algorithm::RS384 => Way::Rsa(&RSA_PKCS1_2048_8192_SHA384),
-        Algorithm::RS512 => Way::Rsa(&RSA_PKCS1_2048_8192_SHA512),
-        Algorithm::PS256 => Way::Rsa(&RSA_PSS_2048_8192_SHA256),
-        Algorithm::PS384 => Way::Rsa(&RSA_PSS_2048_8192_SHA384),
-        Algorithm::PS512 => Way::Rsa(&RSA_PSS_2048_8192_SHA512),
-        Algorithm::ES256 => Way::Curve(&ECDSA_P256_SHA256_FIXED),
-        Algorithm::ES384 => Way::Curve(&ECDSA_P384_SHA384_FIXED),
-        Algorithm::EdDSA => Way::Curve(&ED25519),
+        Algorithm::RS256 => Scheme::Rsa(&RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => Scheme::Rsa(&RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => Scheme::Rsa(&RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => Scheme::Rsa(&RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => Scheme::Rsa(&RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => Scheme::Rsa(&RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => Scheme::Curve(&ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => Scheme::Curve(&ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => Scheme::Curve(&ED25519),
         _ => return None,
     })
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
-    let way = way(*algorithm).ok_or_else(|| new_error(ErrorKind::UnsupportedAlgorithm))?;
+    let scheme = scheme(*algorithm).ok_or_else(|| new_error(ErrorKind::UnsupportedAlgorithm))?;
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidKeyFormat));
     }
-    Ok(Box::new(OfKey { algorithm: *algorithm, way, key: key.clone() }))
+    Ok(Box::new(OfKey { algorithm: *algorithm, scheme, key: key.clone() }))
 }
 
 struct OfKey {
     algorithm: Algorithm,
-    way: Way,
+    scheme: Scheme,
     key: DecodingKey,
 }
 
 impl Verifier<Vec<u8>> for OfKey {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
-        let checked = match (&self.way, self.key.kind()) {
-            (Way::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+        let checked = match (&self.scheme, self.key.kind()) {
+            (Scheme::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 RsaPublicKeyComponents { n, e }.verify(parameters, message, signature)
             }
-            (Way::Curve(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
+            (Scheme::Curve(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
                 UnparsedPublicKey::new(*algorithm, point).verify(message, signature)
             }
             _ => return Err(signature::Error::new()),
