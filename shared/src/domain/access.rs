@@ -145,7 +145,6 @@ pub struct InvalidGrant {
     pub what: &'static str,
     /// The given text, shortened.
     pub found: String,
-    /// The rule.
     pub rule: &'static str,
 }
 
@@ -576,16 +575,13 @@ pub struct TeamDocument {
     pub display_name: String,
     /// What it is for.
     pub description: String,
-    /// Its members.
     pub members: BTreeMap<Login, TeamRole>,
 }
 
 /// The teams and grants of an organization as one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The teams.
     pub teams: BTreeMap<TeamName, TeamDocument>,
-    /// The grants.
     pub grants: BTreeSet<Grant>,
 }
 

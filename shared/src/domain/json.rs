@@ -16,7 +16,6 @@ pub(crate) use canonical::canonical;
 pub(crate) struct Malformed {
     /// The members that lead to the fault, outermost first.
     path: Vec<String>,
-    /// The expected item.
     what: Cow<'static, str>,
     /// The byte offset of the fault.
     at: usize,

@@ -16,7 +16,6 @@ pub struct InvalidName {
     pub what: &'static str,
     /// The given text, shortened.
     pub found: String,
-    /// The rule.
     pub rule: &'static str,
 }
 
@@ -225,7 +224,6 @@ pub const LATEST: &str = "latest";
 /// The full address of an environment: `organization/project/environment`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EnvironmentAddress {
-    /// The organization.
     pub org: OrgName,
     pub project: ProjectName,
     pub name: EnvironmentName,
@@ -280,7 +278,6 @@ fn is_word_of_states(text: &str) -> bool {
 /// alone is called `default`, like the first workspace of a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StateAddress {
-    /// The organization.
     pub org: OrgName,
     pub project: ProjectName,
     pub state: StateName,
@@ -319,7 +316,6 @@ impl fmt::Display for StateAddress {
 /// The full address of a stack: `organization/project/stack`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StackAddress {
-    /// The organization.
     pub org: OrgName,
     pub project: ProjectName,
     pub stack: StackName,

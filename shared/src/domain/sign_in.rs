@@ -33,7 +33,6 @@ pub struct SignInRule {
     /// The group, as the provider names it. `*` stands for any text, so a lone `*` means everybody whom the
     /// provider lets in.
     pub group: String,
-    /// The organization.
     pub org: OrgName,
     /// The role in the organization.
     pub role: Role,

@@ -37,11 +37,7 @@ pub enum KeyFileError {
         path.display(),
         path.display()
     )]
-    Exposed {
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// It does not contain a key of a known format.
     #[error(
         "{} is not a master key that this program can read. Restore the file from your copy",

@@ -8,7 +8,6 @@ use crate::domain::json;
 pub(super) struct Edit {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The replacement.
     pub(super) value: String,
 }
 

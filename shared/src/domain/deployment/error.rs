@@ -21,6 +21,5 @@ pub struct IntegrityError {
     pub version: String,
     /// The command that wrote the state.
     pub command: String,
-    /// The violated rule.
     pub error: String,
 }

@@ -134,7 +134,6 @@ pub(super) struct Session<'a> {
 
 /// What is left of an evaluation's limits.
 pub(super) struct Budget {
-    /// The current depth.
     depth: usize,
     steps: usize,
     /// The bytes that functions and interpolations may still read and produce.

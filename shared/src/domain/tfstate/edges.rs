@@ -13,10 +13,8 @@ use crate::ports::Timestamp;
 /// An edge: the output of a producer and the input of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ends {
-    /// The producer.
     pub producer: StateId,
     pub output: OutputName,
-    /// The consumer.
     pub consumer: StateId,
     /// The name of the input. Unique among the edges of a consumer.
     pub input: InputName,

@@ -43,7 +43,6 @@ const PATTERNS_MAX: usize = 4;
 pub struct InvalidFilter {
     /// The character, from 1.
     pub at: usize,
-    /// The fault.
     pub what: String,
 }
 

@@ -85,7 +85,6 @@ impl Rule {
 #[error("{}: {words}", rule.as_str())]
 pub struct Violation {
     pub rule: Rule,
-    /// The label key.
     pub key: Option<LabelKey>,
     /// What is wrong, and what is allowed.
     pub words: String,

@@ -32,9 +32,7 @@ pub enum InvalidLock {
     /// A member is too long.
     #[error("the lock's {what} of {bytes} bytes is too long: use at most {bytes_max} bytes")]
     TooLong {
-        /// The member.
         what: &'static str,
-        /// Its length.
         bytes: usize,
         /// The longest accepted length.
         bytes_max: usize,

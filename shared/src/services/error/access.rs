@@ -66,7 +66,6 @@ pub enum AccessError {
          meet. Please generate a new token with a TTL meeting your org's threshold to perform this request."
     )]
     TokenLivesTooLong {
-        /// The organization.
         org: OrgName,
         /// Its limit.
         days_max: u32,

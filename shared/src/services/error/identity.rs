@@ -31,126 +31,72 @@ pub enum IdentityError {
     #[error(
         "{org} already used the name {name} for a token, and a name is used only once: choose another name"
     )]
-    TokenNameUsed {
-        /// The organization.
-        org: OrgName,
-        /// The name.
-        name: TokenName,
-    },
+    TokenNameUsed { org: OrgName, name: TokenName },
     /// The organization has no team of this name.
     #[error("{org} has no team named {team}: check the name")]
-    NoTeam {
-        /// The organization.
-        org: OrgName,
-        /// The name.
-        team: TeamName,
-    },
+    NoTeam { org: OrgName, team: TeamName },
     /// Teams that a new stack names do not exist.
     #[error("{org} has no team named {team:?}: name teams that exist, with one `--teams` for each")]
     UnknownTeam {
-        /// The organization.
         org: OrgName,
         /// The name as it was sent, shortened.
         team: String,
     },
     /// The organization has a team of this name.
     #[error("{org} already has a team named {team}: choose another name")]
-    TeamExists {
-        /// The organization.
-        org: OrgName,
-        /// The name.
-        team: TeamName,
-    },
+    TeamExists { org: OrgName, team: TeamName },
     /// Paths of the API use this word in the place of a team.
     #[error("the team name {0} is reserved for paths of the API: choose another name")]
     ReservedTeamName(TeamName),
     /// A text of a team is too long.
     #[error("the {what} is too long: use at most {characters_max} characters")]
     TeamTextTooLong {
-        /// The text.
         what: &'static str,
         /// The maximum length in characters.
         characters_max: usize,
     },
     /// The user is in the team already.
     #[error("{login} is already in the team {team}: no change is needed")]
-    InTeam {
-        /// The user.
-        login: Login,
-        /// The team.
-        team: TeamName,
-    },
+    InTeam { login: Login, team: TeamName },
     /// The user is not in the team.
     #[error("{login} is not in the team {team}: add the user to it first")]
-    NotInTeam {
-        /// The user.
-        login: Login,
-        /// The team.
-        team: TeamName,
-    },
+    NotInTeam { login: Login, team: TeamName },
     /// A team or a grant names a user who is not a member.
     #[error("{login} is not a member of {org}: add the user to the organization first")]
-    Outsider {
-        /// The user.
-        login: Login,
-        /// The organization.
-        org: OrgName,
-    },
+    Outsider { login: Login, org: OrgName },
     /// Neither the organization nor one of its teams has a token of this name.
     #[error(
         "{org} has no token of its own named {name}: check the name with `statewright token list --org {org}`"
     )]
-    NoMachineToken {
-        /// The organization.
-        org: OrgName,
-        /// The name.
-        name: TokenName,
-    },
+    NoMachineToken { org: OrgName, name: TokenName },
     /// A grant of the role `none`.
     #[error("the role none gives nothing, so it cannot be granted: remove grants to take rights away")]
     EmptyGrant,
     /// The organization has no such grant.
     #[error("{org} has no such grant: list them with `statewright org grant list {org}`")]
-    NoGrant {
-        /// The organization.
-        org: OrgName,
-    },
+    NoGrant { org: OrgName },
     /// The item of an organization's teams and grants would be too large.
     #[error("{org} would have {count} {what}: an organization can have at most {max}")]
     AccessTooLarge {
-        /// The organization.
         org: OrgName,
         /// What there is too much of.
         what: &'static str,
-        /// The number.
         count: usize,
-        /// The maximum number.
         max: usize,
     },
     /// The teams and grants are not at the version that a change is made for.
     #[error("the teams and grants of {org} have changed since version {version:?}: export them again")]
     AccessMoved {
-        /// The organization.
         org: OrgName,
         /// The version that was sent, shortened.
         version: String,
     },
     /// The user is a member already.
     #[error("{login} is already a member of {org}: change the role of the member instead")]
-    AlreadyMember {
-        /// The user.
-        login: Login,
-        /// The organization.
-        org: OrgName,
-    },
+    AlreadyMember { login: Login, org: OrgName },
     /// The organization would have no admin.
     #[error("{login} is the last admin of {org}: make another member an admin first")]
-    LastAdmin {
-        /// The user.
-        login: Login,
-        /// The organization.
-        org: OrgName,
-    },
+    LastAdmin { login: Login, org: OrgName },
     /// An admin removes the own membership.
     #[error("you cannot remove yourself from the organization {0}: ask another admin")]
     RemovesSelf(OrgName),

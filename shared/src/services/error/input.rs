@@ -51,7 +51,6 @@ pub enum InvalidInput {
         "{name} is {found:?}: use seconds since 1970, a day such as 2026-01-31, or a time such as 2026-01-31T12:00:00Z"
     )]
     Time {
-        /// The parameter.
         name: &'static str,
         /// The start of its value.
         found: String,
@@ -76,7 +75,6 @@ pub enum InvalidInput {
     Permission {
         /// What it is a permission for.
         what: &'static str,
-        /// The permissions.
         known: &'static str,
     },
     /// A permission on an environment limits how long it stays open.

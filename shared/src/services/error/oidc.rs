@@ -18,10 +18,7 @@ pub enum OidcError {
     IssuerExists(IssuerUrl),
     /// The organization has too many issuers.
     #[error("the organization has {max} issuers, the maximum: delete one that is not used")]
-    TooManyIssuers {
-        /// The maximum.
-        max: usize,
-    },
+    TooManyIssuers { max: usize },
     /// The address is invalid.
     #[error(transparent)]
     Url(#[from] InvalidIssuerUrl),
@@ -73,7 +70,6 @@ pub enum OidcError {
         "the keys of {url} cannot be fetched: {why}. If this server cannot reach the issuer, register its keys as `jwks`"
     )]
     Unreachable {
-        /// The issuer.
         url: IssuerUrl,
         /// What went wrong.
         why: String,
@@ -105,12 +101,7 @@ pub enum OidcError {
     NoConsent(Login),
     /// The user has too many consents.
     #[error("{login} has {max} consents, the maximum: withdraw one that is not used")]
-    TooManyConsents {
-        /// The user.
-        login: Login,
-        /// The maximum.
-        max: usize,
-    },
+    TooManyConsents { login: Login, max: usize },
     /// A request for a token is refused.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
@@ -150,23 +141,16 @@ pub enum ExchangeError {
         "{login} has not consented to personal tokens for the jobs of {url}: run `statewright consent add {url} --org {org}`"
     )]
     NoConsent {
-        /// The user.
         login: Login,
         /// The organization of the issuer.
         org: OrgName,
-        /// The issuer.
         url: IssuerUrl,
     },
     /// A policy allows a token of this team, which does not exist.
     #[error(
         "team {team} of {org} not found: ask an admin to create it, or to change the policy of the issuer"
     )]
-    NoTeam {
-        /// The team.
-        team: TeamName,
-        /// The organization.
-        org: OrgName,
-    },
+    NoTeam { team: TeamName, org: OrgName },
     /// The keys of the issuer are not known and cannot be fetched now.
     #[error(
         "the keys of the token's issuer cannot be fetched now: try again in a minute; the server's audit log says why"

@@ -27,7 +27,6 @@ pub enum SignInError {
     /// The issuer or the server of a provider is not an address that can be used.
     #[error("{found:?} is not an address for a provider: {rule}")]
     BadAddress {
-        /// The address.
         found: String,
         /// The rule that it breaks.
         rule: &'static str,
@@ -60,7 +59,6 @@ pub enum SignInError {
     /// The provider refused the person, with this error code.
     #[error("the provider {provider} refused the sign-in ({code}): try again, or ask its administrator")]
     ProviderRefused {
-        /// The provider.
         provider: ProviderName,
         /// The error code that it sent, shortened.
         code: String,
@@ -74,7 +72,6 @@ pub enum SignInError {
     /// The ID token is not one of this provider for this sign-in.
     #[error("the ID token of the provider {provider} is refused: {why}")]
     BadToken {
-        /// The provider.
         provider: ProviderName,
         /// What is wrong with it.
         why: &'static str,
@@ -122,7 +119,6 @@ pub enum SignInError {
     /// A page for a command line was opened with a wrong port, or without another part of a login.
     #[error("the {what} in the address of this page is missing or wrong: run `{command}` again")]
     NotACliLogin {
-        /// The command.
         command: &'static str,
         /// What is wrong.
         what: &'static str,

@@ -25,7 +25,6 @@ pub enum StateError {
         .deleted.address
     )]
     WriteOfDeleted {
-        /// The deleted state.
         deleted: Box<ReservedName>,
         /// The ID of the stored write.
         kept: String,
@@ -188,7 +187,6 @@ fn changed_by(changed: Option<&(Login, Timestamp)>) -> String {
 pub struct ReservedName {
     /// The ID of the deleted state.
     pub id: StateId,
-    /// The reserved name.
     pub name: StateAddress,
     /// The name that the state had when it was deleted.
     pub address: StateAddress,
