@@ -3,13 +3,13 @@
 use crate::ports::{Cursor, ItemKey, PortError};
 
 /// A cursor that continues after this item.
-pub(crate) fn cursor_behind(key: &ItemKey) -> Cursor {
+pub(super) fn cursor_behind(key: &ItemKey) -> Cursor {
     // A JSON array separates the parts whatever characters they contain.
     Cursor(serde_json::json!([key.partition, key.sort]).to_string())
 }
 
 /// The item that a cursor encodes.
-pub(crate) fn item_behind(cursor: &Cursor) -> Result<ItemKey, PortError> {
+pub(super) fn item_behind(cursor: &Cursor) -> Result<ItemKey, PortError> {
     let (partition, sort) = serde_json::from_str(&cursor.0)
         .map_err(|error| PortError::not_done("looking at all items", error))?;
     Ok(ItemKey { partition, sort })

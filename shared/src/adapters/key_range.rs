@@ -9,7 +9,7 @@ use crate::ports::{Order, Query};
 /// Sort keys are UTF-8, in which the byte 0xFF never occurs. So raising the last byte of a prefix
 /// cannot overflow, and gives the first byte string after everything that starts with the prefix. If
 /// the start comes after the end, no key matches.
-pub(crate) fn sort_range(query: &Query) -> Range<Vec<u8>> {
+pub(super) fn sort_range(query: &Query) -> Range<Vec<u8>> {
     let mut start = query.prefix.clone().into_bytes();
     let mut end = start.clone();
     match end.last_mut() {

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text from offset `start` to the current position.
-    pub(crate) fn text_since(&self, start: usize) -> &'a str {
+    pub(super) fn text_since(&self, start: usize) -> &'a str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
@@ -440,7 +440,7 @@ pub(crate) fn members(text: &str) -> Result<Vec<(Key<'_>, &str)>> {
 
 /// Decodes a string from its text with quotes and escapes, which have been checked. A lone surrogate becomes U+FFFD, as it
 /// does for the CLI.
-pub(crate) fn unquote(raw: &str) -> Cow<'_, str> {
+pub(super) fn unquote(raw: &str) -> Cow<'_, str> {
     let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
     if inner.contains('\\') { Cow::Owned(unescape(inner)) } else { Cow::Borrowed(inner) }
 }
@@ -485,7 +485,7 @@ fn unescape_unicode(text: &str) -> (char, usize) {
 }
 
 /// Appends a string as JSON.
-pub(crate) fn write_string(out: &mut String, value: &str) {
+pub(super) fn write_string(out: &mut String, value: &str) {
     out.push('"');
     for c in value.chars() {
         match c {
@@ -502,7 +502,7 @@ pub(crate) fn write_string(out: &mut String, value: &str) {
 }
 
 /// Appends `[..]`, with `write` for each element.
-pub(crate) fn write_list<T>(
+pub(super) fn write_list<T>(
     out: &mut String,
     items: impl IntoIterator<Item = T>,
     mut write: impl FnMut(&mut String, T),

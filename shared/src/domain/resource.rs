@@ -262,7 +262,7 @@ impl<'a> Resource<'a> {
     }
 
     /// The text of the resource, if nothing was edited.
-    pub(crate) fn unedited_text(&self) -> Option<&'a str> {
+    pub(super) fn unedited_text(&self) -> Option<&'a str> {
         (self.edited == 0).then_some(self.raw)
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The key that marks an object in a state as special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
-pub(crate) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
+pub(super) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
 
 /// The value of that key for a secret.
 pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";

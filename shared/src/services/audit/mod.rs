@@ -39,7 +39,7 @@ use crate::services::store::due::due_write;
 use crate::services::{Error, store};
 
 /// The time after the end of a day in which records of that day may still be stored.
-pub(crate) const DAY_OPEN_FOR: Duration = Duration::from_secs(3600);
+const DAY_OPEN_FOR: Duration = Duration::from_secs(3600);
 
 /// Characters of a detail that are stored, at most.
 const DETAIL_CHARS_MAX: usize = 500;
@@ -98,7 +98,7 @@ pub fn entry(ctx: &Context, action: &str, about: &About<'_>) -> AuditEntry {
 
 /// An entry for the end of the update of the current request, if the request is this action. The stack is the one that
 /// the request names.
-pub(crate) fn entry_of_update(ctx: &Context, action: &str, update: UpdateId) -> Option<AuditEntry> {
+pub(super) fn entry_of_update(ctx: &Context, action: &str, update: UpdateId) -> Option<AuditEntry> {
     let RequestFacts { action: of_request, stack, .. } = Act::current()?;
     let stack = stack.filter(|_| of_request == Some(action))?;
     Some(entry(ctx, action, &About::Update(&stack, update)))
@@ -151,7 +151,7 @@ impl Rider {
 }
 
 /// The next record of the chain that ends at `before`; without one, the first of a new chain.
-pub(crate) fn ride(ctx: &Context, entry: AuditEntry, before: Option<&AuditMark>) -> Rider {
+pub(super) fn ride(ctx: &Context, entry: AuditEntry, before: Option<&AuditMark>) -> Rider {
     let AuditEntry { trail, mut record } = entry;
     let (chain, number) = match before {
         Some(before) => (before.chain.clone(), before.number + 1),
@@ -227,7 +227,7 @@ pub(crate) fn closes(day: AuditDay) -> Timestamp {
 }
 
 /// Commits writes with a record in a chain of this process, for commits that write no head of a stack or state.
-pub(crate) async fn commit_by_writer(
+pub(super) async fn commit_by_writer(
     ctx: &Context,
     writes: Vec<Write>,
     entry: AuditEntry,
