@@ -369,17 +369,17 @@ routes! {
         auth: Token, needs: Nothing, group: Account, audit: "session.end",
         answer: NoContent, id: EndSession,
     }
-    /// List the browsers in which a member is signed in who is in no other organization
+    /// List the browsers in which a member of no other organization is signed in
     GET "/api/orgs/{org}/members/{user}/sessions" => sessions::list_of_member {
         auth: Token, needs: Admin, group: Account,
         answer: Json(of::<Sessions>), id: ListMemberSessions,
     }
-    /// Sign a member who is in no other organization out in all browsers
+    /// Sign a member of no other organization out in all browsers
     DELETE "/api/orgs/{org}/members/{user}/sessions" => sessions::end_all_of_member {
         auth: Token, needs: Admin, group: Account, audit: "session.end",
         answer: Json(of::<EndedSessions>), id: EndMemberSessions,
     }
-    /// Sign a member who is in no other organization out in a browser
+    /// Sign a member of no other organization out in a browser
     DELETE "/api/orgs/{org}/members/{user}/sessions/{browser}" => sessions::end_of_member {
         auth: Token, needs: Admin, group: Account, audit: "session.end",
         answer: NoContent, id: EndMemberSession,
@@ -489,7 +489,7 @@ routes! {
         auth: Token, needs: Admin, group: Account, audit: "team.role",
         answer: NoContent, id: UpdateTeamRoles,
     }
-    /// Take a role on the whole organization from a team
+    /// Remove a team's role on the whole organization
     DELETE "/api/orgs/{org}/teams/{team}/roles/{role}" => roles::take_from_team {
         auth: Token, needs: Admin, group: Account, audit: "team.role",
         answer: NoContent, id: DeleteTeamRole,
@@ -526,7 +526,7 @@ routes! {
         body: of::<Grant>,
         answer: Json(of::<Grant>), id: AddGrant,
     }
-    /// Take a role on a part of an organization
+    /// Remove a grant of a role on a part of an organization
     DELETE "/api/orgs/{org}/grants" => grants::remove {
         auth: Token, needs: Admin, group: Account, audit: "grant.remove",
         answer: NoContent, id: RemoveGrant,
@@ -1438,18 +1438,18 @@ routes! {
         body: || form(&["cliSessionPort", "cliSessionNonce", "cliSessionDescription", "days"]), max: FORM_BYTES_MAX,
         answer: SeeOther, id: CliLogin,
     }
-    /// Ask whether our own command line is logged in
+    /// Ask whether statewright login may log in
     GET "/cli-login/authorize" => authorize::page {
         auth: Session, needs: Nothing, group: Account,
         answer: Html, id: AuthorizePage,
     }
-    /// Log in our own command line, which listens on the person's machine
+    /// Allow a statewright login that listens on the person's machine
     POST "/cli-login/authorize" => authorize::lead {
         auth: Session, needs: Nothing, group: Account, audit: "login.allow",
         body: || form(&["port", "state", "code_challenge", "description", "days"]), max: FORM_BYTES_MAX,
         answer: SeeOther, id: AuthorizeLogin,
     }
-    /// Show the code with which our own command line is logged in
+    /// Show the code for statewright login
     POST "/cli-login/code" => authorize::show {
         auth: Session, needs: Nothing, group: Account, audit: "login.allow",
         body: || form(&["code_challenge", "description", "days"]), max: FORM_BYTES_MAX,

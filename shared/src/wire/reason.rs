@@ -52,7 +52,7 @@ reasons! {
     401 "token_expired" TokenExpired: "The access token or the client certificate has expired. Make a new one.";
     401 "sign_in_needed" SignInNeeded: "No person is signed in with this browser, or the user's provider has to confirm the user. Sign in at `/signin`.";
     403 "role_too_low" RoleTooLow: "The user or the token may not do this. An admin of the organization or the operator can grant more.";
-    403 "token_lives_too_long" TokenLivesTooLong: "The access token has more time left than the organization allows, or no end. Make one that ends earlier.";
+    403 "token_lives_too_long" TokenLivesTooLong: "The access token has more time left than the organization allows, or no end. Create one that expires earlier.";
     403 "state_forbidden" StateForbidden: "The state does not exist, or the caller may not use it. It is not 404, which clients take for an empty state.";
     403 "state_encrypted" StateEncrypted: "The client encrypted the state, so the server cannot read its outputs.";
     403 "token_not_accepted" TokenNotAccepted: "The organization does not accept this token of another issuer. The server's audit log has the reason.";
@@ -84,7 +84,7 @@ reasons! {
     404 "environment_not_found" EnvironmentNotFound: "The environment does not exist, or the caller may not see it.";
     404 "revision_not_found" RevisionNotFound: "The environment has no such revision.";
     404 "session_not_found" SessionNotFound: "The opened environment, or the session of a browser, is over or belongs to somebody else.";
-    404 "provider_not_found" ProviderNotFound: "There is no provider of sign-ins with this name.";
+    404 "provider_not_found" ProviderNotFound: "There is no sign-in provider with this name.";
     405 "method_not_allowed" MethodNotAllowed: "The path does not support this method. The `Allow` header lists the supported ones.";
     408 "request_timeout" RequestTimeout: "The request was not complete in time.";
     409 "issuer_exists" IssuerExists: "The organization has an issuer with this address.";
@@ -119,7 +119,7 @@ reasons! {
     429 "too_many_requests" TooManyRequests: "The token has too many requests under way, or the address has too many connections. `Retry-After` says when to try again.";
     429 "too_many_wrong_passwords" TooManyWrongPasswords: "Somebody sent wrong passwords for this user. `Retry-After` says when to try again.";
     429 "passwords_busy" PasswordsBusy: "The server is checking too many passwords. Try again.";
-    429 "too_many_wrong_proofs" TooManyWrongProofs: "Somebody sent proofs of AWS that are not accepted, from this address or with this access key. `Retry-After` says when to try again.";
+    429 "too_many_wrong_proofs" TooManyWrongProofs: "Refused proofs of AWS came from this address or with this access key. `Retry-After` says when to try again.";
     429 "proofs_busy" ProofsBusy: "The server is asking AWS about too many proofs. Try again.";
     500 "internal_error" InternalError: "The server has a bug. Its log describes it, under the request's ID. Report it.";
     500 "stored_data_damaged" StoredDataDamaged: "Stored data cannot be read. The server's log says why, under the request's ID.";
@@ -129,7 +129,7 @@ reasons! {
     503 "server_stopping" ServerStopping: "The server is stopping. Send the request again.";
     503 "not_ready" NotReady: "A part of the server does not work yet.";
     503 "issuer_unavailable" IssuerUnavailable: "The keys of the token's issuer cannot be fetched now. Try again in a minute.";
-    503 "provider_unavailable" ProviderUnavailable: "The provider of sign-ins did not answer. Try again.";
+    503 "provider_unavailable" ProviderUnavailable: "The sign-in provider did not answer. Try again.";
     503 "store_unavailable" StoreUnavailable: "The store did not answer. Nothing is lost. Try again.";
     507 "disk_full" DiskFull: "The disk of the server is full. Acknowledged writes are safe.";
 }
