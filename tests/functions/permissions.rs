@@ -184,7 +184,7 @@ async fn everything_else(functions: &Functions) {
     let cli =
         bench(functions, "whole", &[("count", "3"), ("payloadBytes", "40000"), ("secretEvery", "2")]).await;
     cli.clone().env("PULUMI_DISABLE_JOURNALING", "true").run(UP).await.assert_success();
-    let http = reqwest::Client::new();
+    let http = Client::new();
     let get = async |path: &str| {
         let request = http.get(format!("{}{path}", functions.url));
         let answer =
@@ -246,7 +246,7 @@ async fn send(
 
 /// The requests about states, of clients and of people.
 async fn states(functions: &Functions) {
-    let http = reqwest::Client::new();
+    let http = Client::new();
     let ask = async |method: Method, path: &str, body: &Value, expected: u16| {
         let (status, answer) = send(functions, &http, &method, path, body).await;
         assert_eq!(status, expected, "{method} {path}: {answer}");
@@ -326,7 +326,7 @@ async fn states(functions: &Functions) {
 
 /// The requests about environments, with the outputs of stacks that contain secrets or are too long for an item.
 async fn environments(functions: &Functions) {
-    let http = reqwest::Client::new();
+    let http = Client::new();
     let ask = async |method: Method, path: &str, body: &Value| {
         let (status, answer) = send(functions, &http, &method, path, body).await;
         assert!(status.is_success(), "{method} {path}: {status} {answer}");
@@ -436,7 +436,7 @@ async fn our_login(functions: &Functions, alice: &mut Visitor) {
     let shown = alice.submit("/cli-login/code", &form).await.text;
     let copied = shown.split("<code class=\"secret\">").nth(1).unwrap().split('<').next().unwrap();
     let ask = async |body: Value| {
-        let request = reqwest::Client::new().post(format!("{}/api/oauth/token", functions.url)).json(&body);
+        let request = Client::new().post(format!("{}/api/oauth/token", functions.url)).json(&body);
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), 200);
         answer.json::<Value>().await.unwrap()["access_token"].as_str().unwrap().to_owned()
@@ -467,7 +467,7 @@ async fn first_uses(functions: &Functions) {
             part => part,
         });
         let url = format!("{}{}", functions.url, parts.collect::<Vec<_>>().join("/"));
-        let request = reqwest::Client::new().request(route.method.clone(), url);
+        let request = Client::new().request(route.method.clone(), url);
         let answer = request.header("Authorization", format!("token {token}")).send().await.unwrap();
         // What the path names need not exist.
         let status = answer.status();
@@ -484,7 +484,7 @@ async fn first_uses(functions: &Functions) {
 /// The requests of admins and machines: issuers and the exchange, tokens of each kind, members, teams, grants, what is
 /// asked about a stack, and the trail of it all.
 async fn account(functions: &Functions, issuer: &Issuer) {
-    let http = reqwest::Client::new();
+    let http = Client::new();
     let ask = async |method: Method, path: &str, body: &Value| {
         let (status, answer) = send(functions, &http, &method, path, body).await;
         assert!(status.is_success(), "{method} {path}: {status} {answer}");
@@ -570,7 +570,7 @@ const PASSWORD: &str = "plain-in-the-dark";
 async fn with_password(functions: &Functions, path: &str) {
     let login = Login::parse(USER).unwrap();
     passwords::set(&functions.context, &login, PASSWORD).await.unwrap();
-    let request = reqwest::Client::new().get(format!("{}{path}", functions.url));
+    let request = Client::new().get(format!("{}{path}", functions.url));
     let answer = request.basic_auth(USER, Some(PASSWORD)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
 }

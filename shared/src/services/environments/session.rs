@@ -171,6 +171,6 @@ async fn read_with<T: Send + 'static>(
         }
     };
     let from = Imports::Opened(&session.revisions);
-    let wanted = EvaluationOptions { path, ..Wanted::OPENED };
+    let wanted = EvaluationOptions { path, ..EvaluationOptions::OPENED };
     Ok(run(ctx, caller, org, root, from, wanted, make).await?.usable()?.made)
 }
