@@ -241,7 +241,10 @@ impl Official {
 /// includes everything that begins with it.
 const UNREAD: &[(&str, &str)] = &[
     ("PATCH /api/esc/environments/{org}/{project}/{environment}/tags/{tag}: .currentTag.name", "it is a tag"),
+    ("POST /api/orgs/{org}/teams/{team}/tokens: .on", TOKENS),
+    ("POST /api/orgs/{org}/tokens: .on", TOKENS),
     ("POST /api/user/tokens: .name", TOKENS),
+    ("POST /api/user/tokens: .on", TOKENS),
     ("POST /api/user/tokens: .organization", TOKENS),
     ("POST /api/user/tokens: .roleID", TOKENS),
     ("PATCH /api/orgs/{org}: .", "the server has no other rule of an organization"),
@@ -267,7 +270,7 @@ const UNREAD: &[(&str, &str)] = &[
     ("program: .runtime", PROJECTS),
 ];
 
-const TOKENS: &str = "a limit or a name that Pulumi Cloud's personal tokens do not have";
+const TOKENS: &str = "a limit or a name that these tokens of Pulumi Cloud do not have";
 const PROJECTS: &str = "it describes the project and is ignored: updates run with the client";
 const CLIENTS: &str = "it is for the client, which runs the update";
 const EVENTS_ARE_KEPT: &str = "events are stored as they come, and the server reads only totals";

@@ -254,9 +254,11 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::TeamExists { .. } => Reason::NameTaken,
         I::NoTeam { .. } => Reason::TeamNotFound,
         I::NoToken { .. } | I::NoMachineToken { .. } | I::NoTokenWithId => Reason::TokenNotFound,
-        I::TokensOfMachine | I::ExceedsOwnRole(_) | I::ExceedsOwnOrg(_) | I::OutlivesOwn(_) => {
-            Reason::RoleTooLow
-        }
+        I::TokensOfMachine
+        | I::ExceedsOwnRole(_)
+        | I::ExceedsOwnOrg(_)
+        | I::ExceedsOwnScope(_)
+        | I::OutlivesOwn(_) => Reason::RoleTooLow,
         I::TokenNameTooLong { .. }
         | I::TokenDescriptionTooLong { .. }
         | I::TokenExpiryTooLate { .. }

@@ -23,6 +23,9 @@ pub const TEAMS_MAX: usize = 200;
 /// Members of all teams of an organization together, at most.
 pub const TEAM_MEMBERS_MAX: usize = 4_000;
 
+/// Ranges of names that a list reads for one caller, at most: it reads everything if grants name more.
+pub const RANGES_MAX: usize = 8;
+
 /// The JSON of the teams and grants of an organization, in bytes, at most: an item of DynamoDB holds 400 KB.
 pub const ACCESS_BYTES_MAX: usize = 350_000;
 
@@ -295,6 +298,19 @@ impl Scope {
         }
     }
 
+    /// The names that it can reach: all of them for a tag.
+    fn names(&self) -> NameRange {
+        let range = |start: String, is_whole| NameRange { start, is_whole };
+        match self {
+            Self::Organization | Self::Tag { .. } => NameRange::default(),
+            Self::Names { project, name } => match (project.split_once('*'), name.split_once('*')) {
+                (Some((start, _)), _) => range(start.to_owned(), false),
+                (None, Some((start, _))) => range(format!("{project}/{start}"), false),
+                (None, None) => range(format!("{project}/{name}"), true),
+            },
+        }
+    }
+
     /// Whether it reaches this unit. `None` if its tags decide, and they are not known yet.
     fn reaches(&self, unit: &Unit<'_>) -> Option<bool> {
         match self {
@@ -403,6 +419,33 @@ impl<'a> Unit<'a> {
     }
 }
 
+/// Names next to each other in a list: those that start with a text, or one name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NameRange {
+    /// The start of `PROJECT/NAME`; empty for all names.
+    pub start: String,
+    /// Whether the start is the whole of one name.
+    pub is_whole: bool,
+}
+
+impl NameRange {
+    fn contains(&self, other: &Self) -> bool {
+        match self.is_whole {
+            true => self == other,
+            false => other.start.starts_with(&self.start),
+        }
+    }
+
+    /// The names in both. One contains the other, or they have none in common.
+    fn and(self, other: &Self) -> Option<Self> {
+        match (self.contains(other), other.contains(&self)) {
+            (true, _) => Some(other.clone()),
+            (false, true) => Some(self),
+            (false, false) => None,
+        }
+    }
+}
+
 /// The principal of a request in one organization.
 #[derive(Debug, Clone, Copy)]
 pub struct Actor<'a> {
@@ -414,9 +457,21 @@ pub struct Actor<'a> {
     pub token: &'a TokenName,
     /// The role of the member, or of the machine.
     pub role: Role,
+    /// The only part of the organization in which the token works; `None` for all of it.
+    pub within: Option<&'a Scope>,
 }
 
 impl Actor<'_> {
+    /// Whether the token works with this unit, or with the organization itself. `None` if tags decide that are not known
+    /// yet.
+    pub fn works_with(&self, unit: Option<&Unit<'_>>) -> Option<bool> {
+        match (self.within, unit) {
+            (None, _) => Some(true),
+            (Some(within), Some(unit)) => within.reaches(unit),
+            (Some(within), None) => Some(*within == Scope::Organization),
+        }
+    }
+
     fn is(&self, grantee: &Grantee, access: &Access) -> bool {
         match (grantee, self.of) {
             (Grantee::Everybody, of) => of.is_user(),
@@ -442,6 +497,10 @@ pub struct Held {
 
 /// The decision: what an actor may do with a unit, or with the organization itself.
 pub fn held(access: &Access, actor: &Actor<'_>, unit: Option<&Unit<'_>>) -> Held {
+    let works = actor.works_with(unit);
+    if works == Some(false) {
+        return Held { rights: Rights::NONE, rights_max: Rights::NONE };
+    }
     let mut rights = actor.role.rights();
     let mut rights_max = rights;
     for grant in &access.grants {
@@ -460,13 +519,39 @@ pub fn held(access: &Access, actor: &Actor<'_>, unit: Option<&Unit<'_>>) -> Held
             rights = rights.or(given);
         }
     }
-    Held { rights, rights_max }
+    match works {
+        Some(_) => Held { rights, rights_max },
+        None => Held { rights: Rights::NONE, rights_max },
+    }
 }
 
 /// The most that an actor may do with anything in the organization.
 pub fn most(access: &Access, actor: &Actor<'_>) -> Rights {
     let grants = access.grants.iter().filter(|grant| actor.is(&grant.to, access));
     grants.fold(actor.role.rights(), |rights, grant| rights.or(grant.role.0.rights()))
+}
+
+/// The names of everything with which an actor may have this right, in order and none of them twice. Tags narrow it
+/// further.
+pub fn ranges(access: &Access, actor: &Actor<'_>, right: Right) -> Vec<NameRange> {
+    let limit = actor.within.map(Scope::names).unwrap_or_default();
+    if actor.role.gives(right) {
+        return vec![limit];
+    }
+    let grants =
+        access.grants.iter().filter(|grant| grant.role.0.gives(right) && actor.is(&grant.to, access));
+    let mut found: Vec<NameRange> = grants.filter_map(|grant| grant.on.names().and(&limit)).collect();
+    found.sort();
+    let mut ranges: Vec<NameRange> = Vec::new();
+    for range in found {
+        if !ranges.last().is_some_and(|last| last.contains(&range)) {
+            ranges.push(range);
+        }
+    }
+    match ranges.len() <= RANGES_MAX {
+        true => ranges,
+        false => vec![limit],
+    }
 }
 
 /// Why an actor has a right: the member's own role, or a grant.
@@ -480,6 +565,9 @@ pub enum Reason {
 
 /// All reasons for which an actor has a right on a unit, or in the organization itself.
 pub fn reasons(access: &Access, actor: &Actor<'_>, unit: Option<&Unit<'_>>, right: Right) -> Vec<Reason> {
+    if actor.works_with(unit) != Some(true) {
+        return Vec::new();
+    }
     let own = actor.role.gives(right).then_some(Reason::OwnRole(actor.role));
     let grants = access.grants.iter().filter(|grant| {
         let reaches = match unit {
@@ -517,6 +605,9 @@ pub fn renamed(access: &Access, from: &Unit<'_>, to: Option<&Unit<'_>>) -> Optio
 /// Whether an actor may give roles on a scope, and take them: as an admin of the organization, or of a part of it that
 /// contains the scope. An admin holds every right there, so no caller gives more than they hold.
 pub fn may_grant(access: &Access, actor: &Actor<'_>, on: &Scope) -> bool {
+    if actor.within.is_some_and(|within| !within.covers(on)) {
+        return false;
+    }
     let makes_admin = |grant: &Grant| {
         grant.role.0.gives(Right::Admin) && grant.on.covers(on) && actor.is(&grant.to, access)
     };
@@ -658,7 +749,7 @@ mod tests {
 
     fn rights(access: &Access, of: &Principal, login: &str, unit: Option<(&str, &str, Tags<'_>)>) -> Held {
         let (login, token) = (Login::parse(login).unwrap(), TokenName::parse("ci").unwrap());
-        let actor = Actor { of, login: &login, token: &token, role: Role::None };
+        let actor = Actor { of, login: &login, token: &token, role: Role::None, within: None };
         let project = unit.map(|(project, ..)| ProjectName::parse(project).unwrap());
         let unit = unit.zip(project.as_ref()).map(|((_, name, tags), project)| Unit { project, name, tags });
         held(access, &actor, unit.as_ref())
@@ -748,12 +839,85 @@ mod tests {
     fn a_right_has_all_its_reasons() {
         let all = access(&[("team:ops", "*/prod", Role::Plan), ("user:bob", "web/*", Role::View)]);
         let (login, token) = (Login::parse("bob").unwrap(), TokenName::parse("ci").unwrap());
-        let actor = Actor { of: &Principal::User, login: &login, token: &token, role: Role::Outputs };
+        let role = Role::Outputs;
+        let actor = Actor { of: &Principal::User, login: &login, token: &token, role, within: None };
         let web = ProjectName::parse("web").unwrap();
         let unit = Unit { project: &web, name: "prod", tags: Tags::None };
         let why = |right| reasons(&all, &actor, Some(&unit), right).len();
         assert_eq!((why(Right::View), why(Right::Outputs), why(Right::Apply)), (2, 2, 0));
         assert_eq!(most(&all, &actor), Role::Plan.rights());
+    }
+
+    #[test]
+    fn a_token_with_a_scope_works_there_alone() {
+        let all = access(&[("user:bob", "net/*", Role::Apply), ("user:bob", "web/*", Role::Plan)]);
+        let (login, token) = (Login::parse("bob").unwrap(), TokenName::parse("ci").unwrap());
+        let (web, net) = (ProjectName::parse("web").unwrap(), ProjectName::parse("net").unwrap());
+        let tags = BTreeMap::from([("env".to_owned(), "dev".to_owned())]);
+        let scope = |text: &str| Scope::parse(text).unwrap();
+        let (in_web, tagged, everything) = (scope("web/*"), scope("tag:env=dev"), scope("*"));
+        let of = Principal::User;
+        let actor =
+            |role, within| Actor { of: &of, login: &login, token: &token, role, within: Some(within) };
+        let on = |actor: &Actor<'_>, project: &ProjectName, tags: Tags<'_>| {
+            held(&all, actor, Some(&Unit { project, name: "dev", tags }))
+        };
+
+        let admin = actor(Role::Admin, &in_web);
+        assert_eq!(on(&admin, &web, Tags::Unknown).rights, Role::Admin.rights());
+        assert_eq!(on(&admin, &net, Tags::Unknown).rights_max, Rights::NONE);
+        assert_eq!(held(&all, &admin, None).rights, Rights::NONE, "the organization itself");
+        let outside = Unit { project: &net, name: "dev", tags: Tags::None };
+        assert!(reasons(&all, &admin, Some(&outside), Right::See).is_empty());
+        let may = |on: &str| may_grant(&all, &admin, &scope(on));
+        assert_eq!((may("web/dev"), may("net/dev"), may("*")), (true, false, false));
+
+        let nobody = actor(Role::None, &in_web);
+        assert_eq!(on(&nobody, &web, Tags::None).rights, Role::Plan.rights(), "it adds nothing");
+        assert_eq!(on(&nobody, &net, Tags::None).rights, Rights::NONE);
+
+        let (member, rights) = (actor(Role::Member, &tagged), Role::Member.rights());
+        assert_eq!(on(&member, &web, Tags::Unknown), Held { rights: Rights::NONE, rights_max: rights });
+        assert_eq!(on(&member, &web, Tags::None).rights_max, Rights::NONE);
+        assert_eq!(on(&member, &web, Tags::Tags(&tags)).rights, rights);
+
+        assert_eq!(held(&all, &actor(Role::Admin, &everything), None).rights, Role::Admin.rights());
+    }
+
+    #[test]
+    fn a_list_reads_the_names_that_grants_reach() {
+        let (login, token) = (Login::parse("bob").unwrap(), TokenName::parse("ci").unwrap());
+        let read = |grants: &[&str], role, within: Option<&str>| {
+            let grants: Vec<_> = grants.iter().map(|on| ("user:bob", *on, Role::Plan)).collect();
+            let within = within.map(|within| Scope::parse(within).unwrap());
+            let (of, within) = (&Principal::User, within.as_ref());
+            let actor = Actor { of, login: &login, token: &token, role, within };
+            let all = ranges(&access(&grants), &actor, Right::Plan);
+            all.into_iter().map(|range| (range.start, range.is_whole)).collect::<Vec<_>>()
+        };
+        let range = |start: &str, is_whole| (start.to_owned(), is_whole);
+        assert_eq!(read(&["web/*"], Role::Plan, None), [range("", false)], "the role reaches everything");
+        assert_eq!(
+            read(&["web/*", "net/dev"], Role::View, None),
+            [range("net/dev", true), range("web/", false)]
+        );
+        assert_eq!(read(&["web/d*", "web/dev", "we*/x"], Role::None, None), [range("we", false)]);
+        assert_eq!(
+            read(&["web/dev", "web/dev-2", "web/dev*x"], Role::None, None),
+            [range("web/dev", false)],
+            "a range contains the names in it"
+        );
+        for everything in ["*", "*/prod", "tag:env=dev"] {
+            assert_eq!(read(&["web/*", everything], Role::None, None), [range("", false)], "{everything}");
+        }
+        let many: Vec<String> = (0..=RANGES_MAX).map(|at| format!("web/{at}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(read(&many[1..], Role::None, None).len(), RANGES_MAX);
+        assert_eq!(read(&many, Role::None, None), [range("", false)]);
+        assert_eq!(read(&[], Role::Admin, Some("web/*")), [range("web/", false)]);
+        assert_eq!(read(&["*", "net/*"], Role::None, Some("web/d*")), [range("web/d", false)]);
+        assert_eq!(read(&["web/dev", "net/*"], Role::None, Some("web/*")), [range("web/dev", true)]);
+        assert!(read(&["net/*"], Role::None, Some("web/*")).is_empty());
     }
 
     #[test]
@@ -785,7 +949,7 @@ mod tests {
         let token = TokenName::parse("ci").unwrap();
         let may = |login: &str, role, on: &str| {
             let login = Login::parse(login).unwrap();
-            let actor = Actor { of: &Principal::User, login: &login, token: &token, role };
+            let actor = Actor { of: &Principal::User, login: &login, token: &token, role, within: None };
             may_grant(&all, &actor, &Scope::parse(on).unwrap())
         };
         assert!(may("bob", Role::None, "web/dev") && may("bob", Role::None, "web/d*"));

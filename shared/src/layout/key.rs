@@ -70,6 +70,11 @@ impl<T> KeyPrefix<T> {
         Self { partition: partition.into(), sort: sort.into(), record: PhantomData }
     }
 
+    /// The keys of the same partition that start with `sort`.
+    pub fn within(&self, sort: String) -> Self {
+        Self::new(self.partition.clone(), sort)
+    }
+
     /// A query for these items.
     pub fn query(self, after: Option<String>, order: Order, limit: usize) -> Query {
         Query { partition: self.partition, prefix: self.sort, after, order, limit }

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{Key, META};
 use super::member::Member;
 use super::record::Record;
+use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::principal::Principal;
 use crate::domain::role::Role;
@@ -30,6 +31,10 @@ pub struct Token {
     /// program that knows only format 2 would not limit the token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org: Option<OrgName>,
+    /// The only part of each organization in which the token works, and so never with the organization itself;
+    /// `None` for all of it. Since format 4: a program that knows only format 3 would not limit the token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<Scope>,
     /// Who created it; `None` if the operator or an older program did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Login>,
@@ -40,10 +45,11 @@ pub struct Token {
 
 impl Record for Token {
     const NAME: &'static str = "access token";
-    const FORMAT: u8 = 3;
+    const FORMAT: u8 = 4;
 
     fn format(&self) -> u8 {
         match self {
+            Self { within: Some(_), .. } => 4,
             Self { of, org, .. } if !of.is_user() || org.is_some() => 3,
             Self { may: Some(may), .. } => Member::format_of(*may).max(2),
             _ => 1,
@@ -62,6 +68,7 @@ impl Token {
             may: None,
             of: Principal::User,
             org: None,
+            within: None,
             created_by: None,
             description: String::new(),
         }
@@ -105,6 +112,8 @@ pub(super) mod examples {
         files.hold("token-of-team.v3", &of_team(), b"");
         let of_organization = Token { of: Principal::Organization, description: String::new(), ..of_team() };
         files.hold("token-of-organization.v3", &of_organization, b"");
+        let within = Scope::parse("web/*").ok();
+        files.hold("token-within.v4", &Token { within, ..scoped() }, b"");
         files.hold("token-in-organization.v3", &Token { org: OrgName::parse("acme").ok(), ..scoped() }, b"");
     }
 }

@@ -147,9 +147,9 @@ impl Caller {
         self.limit().has(Right::Admin) && access::may_grant(access, &self.actor(role), on)
     }
 
-    /// Whether the token allows its owner to give these rights to others.
+    /// Whether the token allows its owner to give these rights to others, wherever they are.
     pub(super) fn may_pass_on(&self, rights: Rights) -> bool {
-        self.limit().contains(rights)
+        self.token.within.is_none() && self.limit().contains(rights)
     }
 
     /// Whether the caller is the user with this login.
@@ -175,8 +175,8 @@ impl Caller {
 
     /// The caller as grants name it, in an organization that it is a member of.
     pub(super) fn actor(&self, role: Role) -> Actor<'_> {
-        let Token { of, name, .. } = &self.token;
-        Actor { of, login: &self.user.login, token: name, role }
+        let Token { of, name, within, .. } = &self.token;
+        Actor { of, login: &self.user.login, token: name, role, within: within.as_ref() }
     }
 
     /// Whether the caller is the principal with this login that was created at `made`. A user created at another time only

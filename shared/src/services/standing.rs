@@ -7,7 +7,7 @@ use super::caller::{Caller, Taken, What, existed_at};
 use super::error::{AccessError, NotAllowed};
 use super::{Error, store};
 use crate::context::Context;
-use crate::domain::access::{self, Access, Held, Tags, Unit};
+use crate::domain::access::{self, Access, NameRange, Tags, Unit};
 use crate::domain::names::{EnvironmentAddress, OrgName, StackAddress, StateAddress};
 use crate::domain::role::{Right, Rights, Role};
 use crate::domain::tfstate::Labels;
@@ -203,8 +203,9 @@ impl<'a> Sight<'a> {
 
     /// What the caller may do in the organization itself.
     pub(super) fn in_org(&self) -> Standing<'a> {
-        let Held { rights, .. } = access::held(&self.access, &self.caller.actor(self.role), None);
-        self.standing(None, rights)
+        let actor = self.caller.actor(self.role);
+        let rights = access::held(&self.access, &actor, None).rights;
+        Standing { is_outside: actor.works_with(None) != Some(true), ..self.standing(None, rights) }
     }
 
     /// The most that the caller may do with anything in it.
@@ -215,13 +216,22 @@ impl<'a> Sight<'a> {
 
     /// What the caller may do with a unit, and whether tags that are not known yet can add to it.
     pub(super) fn on(&self, unit: &Unit<'_>) -> (Standing<'a>, bool) {
-        let held = access::held(&self.access, &self.caller.actor(self.role), Some(unit));
+        let actor = self.caller.actor(self.role);
+        let held = access::held(&self.access, &actor, Some(unit));
         let on = format!("{}/{}/{}", self.org, unit.project, unit.name);
-        (self.standing(Some(on), held.rights), held.rights != held.rights_max)
+        let is_outside = actor.works_with(Some(unit)) != Some(true);
+        let standing = Standing { is_outside, ..self.standing(Some(on), held.rights) };
+        (standing, held.rights != held.rights_max)
     }
 
     fn standing(&self, on: Option<String>, rights: Rights) -> Standing<'a> {
-        Standing { caller: self.caller, org: self.org.clone(), on, rights }
+        Standing { caller: self.caller, org: self.org.clone(), on, rights, is_outside: false }
+    }
+
+    /// The names that a list reads: all with which the caller may do what the request needs. [`Sight::shows`] decides
+    /// about each.
+    pub(super) fn names(&self) -> Vec<NameRange> {
+        access::ranges(&self.access, &self.caller.actor(self.role), self.caller.needs())
     }
 
     /// Whether the request may show this unit, all of whose tags are known.
@@ -240,12 +250,14 @@ pub struct Standing<'a> {
     on: Option<String>,
     /// The rights of the user or the machine. The token limits them.
     rights: Rights,
+    /// Whether the token does not work here, whatever its owner may do.
+    is_outside: bool,
 }
 
 impl<'a> Standing<'a> {
     /// The most that a caller may do anywhere in the organizations that a request may be about.
     pub(super) fn anywhere(caller: &'a Caller, org: &OrgName, rights: Rights) -> Self {
-        Self { caller, org: org.clone(), on: None, rights }
+        Self { caller, org: org.clone(), on: None, rights, is_outside: false }
     }
 
     /// Whether the caller has this right.
@@ -286,6 +298,7 @@ impl<'a> Standing<'a> {
             of: token.of.clone(),
             login: user.login.clone(),
             token: token.name.clone(),
+            within: token.within.clone().filter(|_| self.is_outside),
             admins: Vec::new(),
         }))
         .into()

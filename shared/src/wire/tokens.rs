@@ -1,10 +1,11 @@
 //! Access tokens, and the rules of an organization for them, in the shapes of Pulumi Cloud.
 //!
 //! Sources: pulumi/pulumi-pulumiservice dc76a018, `provider/pkg/cloud/spec.json` and `provider/pkg/pulumiapi`. The
-//! rotation is of this server alone, and so are some members of a new personal token.
+//! rotation is of this server alone, and so are some members of a new token.
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::access::Scope;
 use crate::domain::principal::Principal;
 use crate::domain::role::Role;
 use crate::layout::TokenEntry;
@@ -24,6 +25,8 @@ pub struct NewPersonalToken {
     pub role_id: Option<String>,
     /// The only organization in which the token works.
     pub organization: Option<String>,
+    /// The only part of each organization in which the token works, as the scope of a grant.
+    pub on: Option<String>,
 }
 
 /// `POST /api/orgs/{org}/tokens`.
@@ -39,6 +42,8 @@ pub struct NewOrgToken {
     /// The name of a role; `member` if both this and `admin` are absent.
     #[serde(rename = "roleID")]
     pub role_id: Option<String>,
+    /// The only part of the organization in which the token works. It is of this server alone.
+    pub on: Option<String>,
 }
 
 /// `POST /api/orgs/{org}/teams/{team}/tokens`.
@@ -49,6 +54,8 @@ pub struct NewTeamToken {
     pub description: Option<String>,
     /// Seconds since the epoch; 0 for never.
     pub expires: Option<i64>,
+    /// The only part of the organization in which the token works. It is of this server alone.
+    pub on: Option<String>,
 }
 
 /// The answer with a new token.
@@ -124,6 +131,9 @@ pub struct Token {
     /// The only organization in which a personal token works. It is of this server alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub organization: Option<String>,
+    /// The only part of each organization in which it works. It is of this server alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<Scope>,
 }
 
 /// The role of a token.
@@ -161,6 +171,7 @@ impl Token {
             role: token.may.map(role),
             kind: token.of.as_str().to_owned(),
             organization: token.org.filter(|_| token.of.is_user()).map(String::from),
+            on: token.within,
         }
     }
 }

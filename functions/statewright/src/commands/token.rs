@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use serde::Serialize;
+use statewright_shared::domain::access::Scope;
 use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::TokenEntry;
@@ -47,6 +48,10 @@ enum Command {
         /// limit beyond the owner's role; member for an organization's token, which has this role].
         #[arg(long, value_name = "ROLE", value_parser = args::role)]
         may: Option<Role>,
+        /// The only part of an organization in which the token works, such as `web/*`, web/dev or `tag:env=dev`
+        /// [default: all of it].
+        #[arg(long, value_name = "SCOPE", value_parser = args::scope, conflicts_with = "certificate")]
+        on: Option<Scope>,
         /// What the token is for, as lists show it.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
@@ -167,6 +172,8 @@ struct Line {
     certificate: Option<String>,
     /// The highest role; `None` for no limit beyond the owner's role.
     may: Option<Role>,
+    /// The only part of each organization in which it works; `None` for all of it.
+    on: Option<Scope>,
     description: String,
     /// The login of the creator; `None` for the operator.
     created_by: Option<Login>,
@@ -195,7 +202,7 @@ struct Revoked {
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&token.data).await?;
     match token.command {
-        Command::Create { name, owner, expires_in, may, certificate: None, description } => {
+        Command::Create { name, owner, expires_in, may, certificate: None, on, description } => {
             let owner = tokens::Owner::from(owner);
             let owned = Owned::from(&owner);
             let may = match owner {
@@ -204,6 +211,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             };
             let new = NewToken {
                 may,
+                within: on,
                 expires: expires_in.map(|duration| ctx.now().plus(duration)),
                 description: description.unwrap_or_default(),
                 ..NewToken::new(owner, name.clone())
@@ -212,7 +220,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let created = Created { name, owner: owned, token: Some(secret.clone()), certificate: None };
             out.answer(&created, |_| secret)
         }
-        Command::Create { name, owner, expires_in, may, certificate: Some(file), description: _ } => {
+        Command::Create { name, owner, expires_in, may, certificate: Some(file), on: _, description: _ } => {
             let user = owner.user.clone();
             let owner = Owned::from(&tokens::Owner::from(owner));
             let read = certificate::read(&file)?;
@@ -236,6 +244,7 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                 last_used: used.map(Rfc3339),
                 certificate,
                 may: token.may,
+                on: token.within,
                 description: token.description,
                 created_by: token.created_by,
             };
@@ -250,11 +259,13 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                         at(token.expires),
                         at(token.last_used),
                         may,
+                        token.on.as_ref().map_or_else(|| "*".to_owned(), Scope::to_string),
                         certificate,
                         token.description.clone(),
                     ]
                 });
-                let head = ["NAME", "CREATED", "EXPIRES", "LAST USED", "ROLE", "CERTIFICATE", "DESCRIPTION"];
+                let head =
+                    ["NAME", "CREATED", "EXPIRES", "LAST USED", "ROLE", "ON", "CERTIFICATE", "DESCRIPTION"];
                 table(&head, rows)
             })
         }

@@ -107,6 +107,7 @@ fn token_line(UsedToken { entry, used }: &UsedToken, now: Timestamp) -> Markup {
                         None => { "never expires" }
                     }
                     @if let Some(may) = token.may { ", at most the role " (may) }
+                    @if let Some(within) = &token.within { ", only in " (within) }
                 }
             }
             form method="post" action="/user/settings/tokens/revoke" {

@@ -11,6 +11,7 @@ use crate::api::path::{OrgPath, TokensPath};
 use crate::api::query::{Parameters, number, parse_position, write_position};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, no_content};
+use crate::domain::access::Scope;
 use crate::domain::names::{OrgName, TokenName};
 use crate::domain::role::Role;
 use crate::layout::TokenEntry;
@@ -108,8 +109,8 @@ pub(crate) trait AsksForToken {
 }
 
 impl AsksForToken for NewPersonalToken {
-    fn into_request(self) -> Result<TokenRequest, Error> {
-        let request = request_of(self.name, self.description, self.expires)?;
+    fn asked(self) -> Result<Asked, Error> {
+        let asked = asked(self.name, self.description, self.expires, self.on)?;
         let org = given(self.organization).map(|org| OrgName::parse(&org)).transpose()?;
         Ok(TokenRequest { role: role(self.role_id)?, org, ..request })
     }
@@ -122,27 +123,29 @@ impl AsksForToken for NewOrgToken {
             (true, Some(_)) => return Err(IdentityError::TwoRoles.into()),
             (false, role) => role,
         };
-        Ok(TokenRequest { role, ..request_of(self.name, self.description, self.expires)? })
+        Ok(Asked { role, ..asked(self.name, self.description, self.expires, self.on)? })
     }
 }
 
 impl AsksForToken for NewTeamToken {
-    fn into_request(self) -> Result<TokenRequest, Error> {
-        request_of(self.name, self.description, self.expires)
+    fn asked(self) -> Result<Asked, Error> {
+        asked(self.name, self.description, self.expires, self.on)
     }
 }
 
 /// What bodies for all kinds of tokens have. The expiry is in seconds since the epoch.
-fn request_of(
+fn asked(
     name: Option<String>,
     description: Option<String>,
     expires: Option<i64>,
-) -> Result<TokenRequest, Error> {
-    Ok(TokenRequest {
+    on: Option<String>,
+) -> Result<Asked, Error> {
+    Ok(Asked {
         name: given(name).map(|name| TokenName::parse(&name)).transpose()?,
         description: description.unwrap_or_default(),
         expires: at(expires),
-        ..TokenRequest::default()
+        within: given(on).map(|on| Scope::parse(&on)).transpose().map_err(InvalidInput::from)?,
+        ..Asked::default()
     })
 }
 

@@ -25,7 +25,7 @@ use super::caller::Caller;
 use super::keys::data_keys;
 use super::store::deletion::{deletion, deletions};
 use super::store::due::due_write;
-use super::store::page;
+use super::store::page::{self, Named};
 use super::work::in_background;
 use super::{Error, store};
 use crate::context::Context;
@@ -355,8 +355,9 @@ pub async fn list_deleted(
     after: Option<String>,
 ) -> Result<(Vec<Deleted>, Option<String>), Error> {
     let sight = caller.lists(ctx, org).await?;
-    let (items, next) =
-        page::read_without_prefix(ctx, DeletedEnvironment::of_org(org), after, LIST_PAGE).await?;
+    let (all, listed) = (DeletedEnvironment::of_org(org), DeletedEnvironment::of_org(org));
+    let named = Named { all, listed, end: "#", names: &sight.names() };
+    let (items, next) = page::read_named_without_prefix(ctx, &named, after, LIST_PAGE).await?;
     let mut deleted = Vec::with_capacity(items.len());
     for item in &items {
         let (project, name) = DeletedEnvironment::name_in(&item.key)?;
@@ -420,7 +421,8 @@ pub struct Deleted {
     pub at: Timestamp,
 }
 
-/// One page of an organization's environments, by project and name, with the start of the next page. One query.
+/// One page of an organization's environments, by project and name, with the start of the next page. One query, or one
+/// for each range of names if grants name a few.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -431,8 +433,9 @@ pub async fn list(
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
     let sight = caller.lists(ctx, org).await?;
-    let (items, next) =
-        page::read_without_prefix(ctx, EnvironmentHead::of_org(org), after, LIST_PAGE).await?;
+    let (all, listed) = (EnvironmentHead::of_org(org), EnvironmentHead::of_org(org));
+    let named = Named { all, listed, end: "", names: &sight.names() };
+    let (items, next) = page::read_named_without_prefix(ctx, &named, after, LIST_PAGE).await?;
     let mut listed = Vec::with_capacity(items.len());
     for item in &items {
         let (project, name) = EnvironmentHead::name_in(&item.key)?;

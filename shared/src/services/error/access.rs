@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::principal::Principal;
 use crate::domain::role::{Right, Role};
@@ -97,6 +98,8 @@ pub struct NotAllowed {
     pub(crate) of: Principal,
     pub(crate) login: Login,
     pub(crate) token: TokenName,
+    /// The part of the organization in which the token works, if this is not in it.
+    pub(crate) within: Option<Scope>,
     /// Some admins of the organization, once they are known.
     pub(crate) admins: Vec<Login>,
 }
@@ -104,7 +107,8 @@ pub struct NotAllowed {
 impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
     pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
-        self.org.as_ref().filter(|_| !self.of.is_user() || !self.role.gives(self.needs))
+        let is_theirs = self.within.is_none() && (!self.of.is_user() || !self.role.gives(self.needs));
+        self.org.as_ref().filter(|_| is_theirs)
     }
 
     fn name_admins(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -120,10 +124,17 @@ impl std::error::Error for NotAllowed {}
 
 impl std::fmt::Display for NotAllowed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, role, may, org, on, of, login, token, .. } = self;
+        let Self { what, needs, role, may, org, on, of, login, token, within, .. } = self;
         write!(f, "{what} needs the role {needs}")?;
         if let Some(place) = on.as_deref().or(org.as_ref().map(OrgName::as_str)) {
             write!(f, " in {place}")?;
+        }
+        if let Some(within) = within {
+            return write!(
+                f,
+                ", and the token {:?} of {login} works in {within} alone: use another token",
+                token.as_str()
+            );
         }
         if !of.is_user() {
             let may = may.unwrap_or(*role);

@@ -1,5 +1,6 @@
 //! Errors about the operator's changes to users, organizations, tokens and passwords.
 
+use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
@@ -172,6 +173,12 @@ pub enum IdentityError {
         "your token works only in {0}, so it can change only tokens that are limited to {0} too: use another token"
     )]
     ExceedsOwnOrg(OrgName),
+    /// A token would work in more of an organization than the token of the request.
+    #[error(
+        "the token of this request works in {0} alone, and changes only tokens that work in a part of that: ask for a \
+         scope within it, or use another token"
+    )]
+    ExceedsOwnScope(Scope),
     /// A token would outlive the token of the request.
     #[error(
         "your token expires at {}, so it cannot create a token that expires later: choose an earlier expiry, or use \

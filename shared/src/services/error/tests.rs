@@ -74,6 +74,7 @@ fn not_allowed() -> Box<NotAllowed> {
         of: Principal::User,
         login: login(),
         token: token(),
+        within: None,
         admins: vec![login()],
     })
 }
@@ -239,6 +240,7 @@ fn identity() -> Vec<IdentityError> {
         I::TwoRoles,
         I::ExceedsOwnRole(Role::Plan),
         I::ExceedsOwnOrg(org()),
+        I::ExceedsOwnScope(Scope::Organization),
         I::OutlivesOwn(AT),
         I::NoSecretToRotate,
         I::TokenDaysTooMany { days_max: 730 },

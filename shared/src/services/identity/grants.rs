@@ -252,7 +252,8 @@ pub async fn explain(
     let user = store::read(ctx, &User::key(login)).await?;
     let role = user.and_then(|user| user.value.role_in(org));
     let role = role.ok_or_else(|| AccessError::NoUser(login.clone()))?;
-    Ok(explained(&Actor { of: &Principal::User, login, token: &caller.token.name, role }))
+    let (of, token) = (&Principal::User, &caller.token.name);
+    Ok(explained(&Actor { of, login, token, role, within: None }))
 }
 
 /// The members who may do something with a stack, with their rights there.
@@ -269,7 +270,8 @@ pub async fn members_on(
     let unit = Unit::stack(address, Tags::Tags(&tags));
     let members = membership::read_members(ctx, &address.org).await?;
     let held = members.into_iter().map(|(login, role)| {
-        let actor = Actor { of: &Principal::User, login: &login, token: &caller.token.name, role };
+        let (of, token) = (&Principal::User, &caller.token.name);
+        let actor = Actor { of, login: &login, token, role, within: None };
         let rights = access::held(&access, &actor, Some(&unit)).rights;
         (login, rights)
     });

@@ -122,6 +122,7 @@ pub async fn shorten(ctx: &Context, token: &str) -> Result<IssuedToken, Error> {
     let expires = own.expires.map_or(until, |expires| expires.min(until));
     let new = NewToken {
         org: own.org.clone(),
+        within: own.within.clone(),
         may: own.may,
         description: format!("for an hour, made by the token {}", own.name),
         created_by: Some(caller.user.login.clone()),

@@ -28,7 +28,7 @@ pub async fn list(ctx: &Context, caller: &Caller) -> Result<Vec<Listed>, Error> 
 pub async fn end(ctx: &Context, caller: &Caller, id: &str) -> Result<(), Error> {
     personal(caller)?;
     let is_limited = caller.token.may.is_some_and(|may| may != Role::Admin);
-    if is_limited || caller.token.org.is_some() {
+    if is_limited || caller.token.org.is_some() || caller.token.within.is_some() {
         return Err(SignInError::SessionExceedsToken.into());
     }
     sessions::end_by_id(ctx, &caller.user.login, id).await

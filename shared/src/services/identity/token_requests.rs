@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::membership;
 use super::tokens::{self, Issued, NewToken, Owner, Shows, TokenPage};
 use crate::context::Context;
-use crate::domain::access::TeamRole;
+use crate::domain::access::{Scope, TeamRole};
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::{Right, Role};
 use crate::layout::{OrgAccess, Stored, Token, TokenEntry, User};
@@ -51,6 +51,8 @@ pub struct TokenRequest {
     pub role: Option<Role>,
     /// The only organization in which a personal token works.
     pub org: Option<OrgName>,
+    /// The only part of each organization in which the token works.
+    pub within: Option<Scope>,
 }
 
 /// The owner of the caller's personal tokens.
@@ -92,7 +94,9 @@ async fn is_team_admin(
     org: &OrgName,
     team: &TeamName,
 ) -> Result<bool, Error> {
-    if !caller.token.of.is_user() || !caller.token.may.is_none_or(|may| may.gives(Right::Admin)) {
+    let is_limited =
+        caller.token.within.is_some() || !caller.token.may.is_none_or(|may| may.gives(Right::Admin));
+    if !caller.token.of.is_user() || is_limited {
         return Ok(false);
     }
     let access = store::access::of(ctx, org).await?;
@@ -147,11 +151,14 @@ pub async fn create(
         // It has no role of its own: the team's grants decide, and this limits them.
         Owner::Team(..) => (request.role.or(own.may), None, machine_name(request.name)?),
     };
-    let expires = request.expires.or(own.expires);
+    let expires = asked.expires.or(own.expires);
+    let within = asked.within.or_else(|| own.within.clone());
     check_role(own, may)?;
+    check_scope(own, within.as_ref())?;
     check_end(own, expires)?;
     let new = NewToken {
         org,
+        within,
         may,
         description: request.description,
         created_by: Some(caller.user.login.clone()),
@@ -338,9 +345,11 @@ fn check_expiry(ctx: &Context, expires: Option<Timestamp>) -> Result<(), Error> 
     }
 }
 
-/// Refuses what a token of the request must not change: a token with a higher role, or in more organizations.
+/// Refuses what a token of the request must not change: a token with a higher role, or in more organizations or more of
+/// them.
 fn check_within(own: &Token, token: &Token) -> Result<(), Error> {
     check_role(own, token.may)?;
+    check_scope(own, token.within.as_ref())?;
     match &own.org {
         Some(only) if token.org.as_ref() != Some(only) => {
             Err(IdentityError::ExceedsOwnOrg(only.clone()).into())
@@ -354,6 +363,14 @@ fn check_role(own: &Token, may: Option<Role>) -> Result<(), Error> {
     match may.is_some_and(|may| most.rights().contains(may.rights())) || most == Role::Admin {
         true => Ok(()),
         false => Err(IdentityError::ExceedsOwnRole(most).into()),
+    }
+}
+
+fn check_scope(own: &Token, within: Option<&Scope>) -> Result<(), Error> {
+    let Some(most) = &own.within else { return Ok(()) };
+    match within.is_some_and(|within| most.covers(within)) {
+        true => Ok(()),
+        false => Err(IdentityError::ExceedsOwnScope(most.clone()).into()),
     }
 }
 

@@ -6,6 +6,7 @@ use super::last_use::UsedToken;
 use super::{last_use, membership, principals};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
+use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::principal::Principal;
 use crate::domain::role::Role;
@@ -240,6 +241,8 @@ pub struct NewToken {
     pub name: TokenName,
     /// The only organization in which a personal token works; `None` for all of the user's.
     pub org: Option<OrgName>,
+    /// The only part of each organization in which it works; `None` for all of it.
+    pub within: Option<Scope>,
     /// The highest role of a personal token, or the role of an organization's token. A team's token has none.
     pub may: Option<Role>,
     /// What it is for.
@@ -260,6 +263,7 @@ impl NewToken {
             owner,
             name,
             org: None,
+            within: None,
             may: None,
             description: String::new(),
             created_by: None,
@@ -293,6 +297,7 @@ pub async fn issue(ctx: &Context, new: NewToken) -> Result<Issued, Error> {
         may: new.may,
         of: new.owner.principal(),
         org: new.org.or_else(|| new.owner.org().cloned()),
+        within: new.within.filter(|within| *within != Scope::Organization),
         created_by: new.created_by,
         description: new.description,
     };

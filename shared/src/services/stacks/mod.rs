@@ -16,6 +16,7 @@ use super::audit::About;
 use super::caller::Caller;
 use super::identity::teams;
 use super::store::deletion::deletion;
+use super::store::page::{self, Named};
 use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::store::stack_tags::check_tags;
 use super::updates::takeover;
@@ -23,14 +24,14 @@ use super::updates::takeover::locate_settled;
 use super::updates::{fold, next_version, publish};
 use super::{Error, audit, store, updates, work};
 use crate::context::Context;
-use crate::domain::access::{Tags, Unit};
+use crate::domain::access::{NameRange, Tags, Unit};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::Update;
 use crate::layout::{
     self, DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs,
 };
-use crate::ports::{Expect, Order, SignedUrl};
+use crate::ports::{Expect, SignedUrl};
 use crate::services::error::{AccessError, StackError};
 use crate::services::store::retry::Attempts;
 
@@ -208,7 +209,7 @@ pub struct ListPosition {
 }
 
 /// Lists one page of the stacks that the caller may see, by organization, project and name. One query for each
-/// organization on the page.
+/// organization on the page, or one for each range of names if grants name a few.
 ///
 /// # Errors
 /// [`AccessError::NotAllowed`]. An organization that the caller may not see has no stacks.
@@ -250,14 +251,11 @@ pub async fn list(
             Err(error) => return Err(error),
         };
         shown = true;
-        let query = StackEntry::of_org(org, project.as_ref()).query(
-            after.take(),
-            Order::Ascending,
-            LIST_PAGE - listed.len(),
-        );
-        let page = store::query(ctx, &query).await?;
-        let last = page.items.last().map(|item| item.key.sort.clone());
-        for item in &page.items {
+        let limit = LIST_PAGE - listed.len();
+        let (items, next) =
+            page::read_named(ctx, &entries(org, project.as_ref(), &sight.names()), after.take(), limit)
+                .await?;
+        for item in &items {
             let (project, stack) = StackEntry::name_in(&item.key)?;
             let name = StackEntry::decode(&item.value)?;
             let address = StackAddress { org: (*org).clone(), project, stack };
@@ -265,10 +263,10 @@ pub async fn list(
                 listed.push(Listed { address, name });
             }
         }
-        if page.more {
-            return Ok((listed, Some(ListPosition { org: (*org).clone(), after: last })));
+        if next.is_some() {
+            return Ok((listed, Some(ListPosition { org: (*org).clone(), after: next })));
         }
-        if page.items.len() == query.limit {
+        if items.len() == limit {
             let next = orgs.get(index + 1).map(|org| ListPosition { org: (*org).clone(), after: None });
             return Ok((listed, next));
         }
@@ -277,6 +275,16 @@ pub async fn list(
         Some(error) => Err(error),
         None => Ok((listed, None)),
     }
+}
+
+/// The entries of an organization's stacks, in one project or in all, with these names.
+fn entries<'a>(
+    org: &OrgName,
+    project: Option<&ProjectName>,
+    names: &'a [NameRange],
+) -> Named<'a, StackEntry> {
+    let (all, listed) = (StackEntry::of_org(org, None), StackEntry::of_org(org, project));
+    Named { all, listed, end: "", names }
 }
 
 fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
@@ -300,10 +308,12 @@ pub async fn project_exists(
         Err(Error::Access(AccessError::NoOrg(_))) => return Ok(false),
         sight => sight?,
     };
-    let mut query = StackEntry::of_org(org, Some(project)).query(None, Order::Ascending, 1);
+    let names = sight.names();
+    let entries = entries(org, Some(project), &names);
+    let (mut after, mut limit) = (None, 1);
     loop {
-        let page = store::query(ctx, &query).await?;
-        for item in &page.items {
+        let (items, next) = page::read_named(ctx, &entries, after, limit).await?;
+        for item in &items {
             let (project, stack) = StackEntry::name_in(&item.key)?;
             let name = StackEntry::decode(&item.value)?;
             let address = StackAddress { org: org.clone(), project, stack };
@@ -311,11 +321,10 @@ pub async fn project_exists(
                 return Ok(true);
             }
         }
-        query.after = page.items.last().map(|item| item.key.sort.clone());
-        query.limit = LIST_PAGE;
-        if !page.more {
+        if next.is_none() {
             return Ok(false);
         }
+        (after, limit) = (next, LIST_PAGE);
     }
 }
 

@@ -16,7 +16,7 @@ pub mod writes;
 use super::audit::About;
 use super::caller::Caller;
 use super::store::deletion::{deletion, undeletable_until};
-use super::store::page;
+use super::store::page::{self, Named};
 use super::{Error, audit, store};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
@@ -460,8 +460,8 @@ impl ListFilter {
     }
 }
 
-/// One page of an organization's states, by project and name, with the start of the next page. One query. The filter
-/// may leave a page empty although others follow.
+/// One page of an organization's states, by project and name, with the start of the next page. One query, or one for each
+/// range of names if grants name a few. The filter may leave a page empty although others follow.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -473,8 +473,10 @@ pub async fn list(
     after: Option<String>,
 ) -> Result<(Vec<Listed>, Option<String>), Error> {
     let sight = caller.lists(ctx, org).await?;
-    let prefix = StateEntry::of_org(org, filter.project.as_ref());
-    let (items, next) = page::read(ctx, prefix, after, LIST_PAGE).await?;
+    let names = &sight.names();
+    let (all, listed) = (StateEntry::of_org(org, None), StateEntry::of_org(org, filter.project.as_ref()));
+    let (items, next) =
+        page::read_named(ctx, &Named { all, listed, end: "", names }, after, LIST_PAGE).await?;
     let mut listed = Vec::new();
     for item in &items {
         let one = read_name(org, item)?;
@@ -507,7 +509,7 @@ pub struct DeletedFilter {
 }
 
 /// One page of an organization's deleted states that can be undeleted, by their former names, with the start of the
-/// next page. One query.
+/// next page. Queries as [`list`].
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -519,8 +521,11 @@ pub async fn list_deleted(
     after: Option<String>,
 ) -> Result<(Vec<ListedDeleted>, Option<String>), Error> {
     let sight = caller.lists(ctx, org).await?;
-    let prefix = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref());
-    let (items, next) = page::read(ctx, prefix, after, LIST_PAGE).await?;
+    let names = &sight.names();
+    let all = DeletedState::of_org(org, None, None);
+    let listed = DeletedState::of_org(org, filter.project.as_ref(), filter.state.as_ref());
+    let (items, next) =
+        page::read_named(ctx, &Named { all, listed, end: "#", names }, after, LIST_PAGE).await?;
     let listed = items
         .iter()
         .map(|item| {

@@ -122,7 +122,8 @@ fn id_of(org: &OrgName, issuer: &str) -> String {
 /// A token with a limit must not lift it: not one that a job got by an earlier consent either.
 fn check_in_person(caller: &Caller) -> Result<(), Error> {
     let token = &caller.token;
-    match token.of.is_user() && token.org.is_none() && token.may.is_none() {
+    let is_limited = token.org.is_some() || token.within.is_some() || token.may.is_some();
+    match token.of.is_user() && !is_limited {
         true => Ok(()),
         false => Err(OidcError::NotInPerson.into()),
     }

@@ -139,6 +139,7 @@ pub async fn exchange(
         owner,
         name: new_name(ctx)?,
         org: Some(request.org.clone()),
+        within: None,
         may,
         description: description(noted),
         created_by: None,
