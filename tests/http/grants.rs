@@ -1,15 +1,23 @@
 //! Grants: each role on each scope, what is reached and what is not, and who may give it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::adapters::Calls;
 use statewright_shared::api::routes::ROUTES;
 use statewright_shared::cache::REMEMBERED_FOR;
+use statewright_shared::domain::access::RANGES_MAX;
+use statewright_shared::domain::ids::StackId;
+use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::role::{Right, Role};
+use statewright_shared::layout::{StackEntry, put};
+use statewright_shared::ports::{Expect, Write};
+use statewright_shared::services::stacks::LIST_PAGE;
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 
+use crate::call_counts::counted;
 use crate::routes::STATE;
 use crate::states::text;
 use crate::world::Stack;
@@ -142,6 +150,83 @@ async fn a_list_shows_what_grants_reach() {
     take(&app, &app.token, "user:bob", "web/*", "view").await.expect(204);
     assert_eq!(names(&app, &bob).await, ["net/prod", "web/prod"]);
     assert_eq!(names(&app, &app.token).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_list_reads_only_the_names_that_grants_reach() {
+    let (app, counter) = counted().await;
+    let projects = ["aaa", "net", "web", "zzz"];
+    for (project, count) in projects.into_iter().zip([LIST_PAGE + 1, LIST_PAGE - 1, 3, 1]) {
+        let entries: Vec<Write> = (0..count)
+            .map(|number| {
+                let address = StackAddress::parse(ORG, project, &format!("s{number:03}")).unwrap();
+                let entry = StackEntry {
+                    id: StackId::new(app.context.ids.uuid()),
+                    tags: BTreeMap::new(),
+                    last_update: None,
+                    resource_count: None,
+                    is_updating: false,
+                };
+                put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)
+            })
+            .collect();
+        for some in entries.chunks(100) {
+            app.context.ledger.commit(some.to_vec()).await.unwrap();
+        }
+    }
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let read = async |grants: &[&str]| {
+        for on in grants {
+            give(&app, &app.token, "user:bob", on, "view").await.expect(200);
+        }
+        app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+        names(&app, &bob).await;
+        counter.take();
+        let found = names(&app, &bob).await;
+        let Calls { ledger_gets, ledger_queries, .. } = counter.take();
+        for on in grants {
+            take(&app, &app.token, "user:bob", on, "view").await.expect(204);
+        }
+        (found, (ledger_gets, ledger_queries))
+    };
+
+    let (found, calls) = read(&["web/*"]).await;
+    assert_eq!(found, ["web/s000", "web/s001", "web/s002"]);
+    assert_eq!(calls, (0, 1), "nothing of other projects");
+    let (found, calls) = read(&["web/s001", "web/s00", "zzz/*"]).await;
+    assert_eq!(found, ["web/s001", "zzz/s000"], "a name is not a prefix of others");
+    assert_eq!(calls, (2, 1));
+    // The first page ends within a range, the second one goes on there.
+    let (found, calls) = read(&["net/*", "web/*", "zzz/s000"]).await;
+    let expected = (0..LIST_PAGE - 1).map(|number| format!("net/s{number:03}"));
+    let expected = expected.chain((0..3).map(|number| format!("web/s00{number}")));
+    assert_eq!(found, expected.chain(["zzz/s000".to_owned()]).collect::<Vec<_>>());
+    assert_eq!(calls, (1, 3));
+    // Too many ranges: everything is read, and the same is shown.
+    let many: Vec<String> = (0..=RANGES_MAX).map(|number| format!("net/s00{number}")).collect();
+    let (found, calls) = read(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!((found, calls), (many, (0, 3)));
+}
+
+#[tokio::test]
+async fn lists_of_states_and_environments_read_what_grants_reach() {
+    let (app, counter) = counted().await;
+    units(&app).await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let environments = format!("/api/esc/environments/{ORG}");
+    let states = format!("/api/orgs/{ORG}/tfstates");
+    for (on, is_reached) in [("web/*", true), ("web/dev", true), ("web/d", false), ("net/*", false)] {
+        give(&app, &app.token, "user:bob", on, "view").await.expect(200);
+        for (list, member) in [(&environments, "environments"), (&states, "states")] {
+            app.get(list).token(&bob).send().await.expect(200);
+            counter.take();
+            let page = app.get(list).token(&bob).send().await.expect(200);
+            let (calls, found) = (counter.take(), page[member].as_array().unwrap().len());
+            assert_eq!(found, usize::from(is_reached), "{list} with {on}: {page}");
+            assert_eq!(calls.ledger_gets + calls.ledger_queries, 1, "{list} with {on}");
+        }
+        take(&app, &app.token, "user:bob", on, "view").await.expect(204);
+    }
 }
 
 /// As on functions, where the one that changes teams and grants is not the one that asks for rights.

@@ -291,6 +291,94 @@ async fn no_token_makes_one_that_allows_more() {
 }
 
 #[tokio::test]
+async fn a_token_works_in_its_scope_alone() {
+    let app = TestApp::memory().await;
+    for (project, tier) in [("web", "one"), ("net", "two")] {
+        let stack = json!({ "stackName": "dev", "tags": { "tier": tier } });
+        app.post(&format!("/api/stacks/{ORG}/{project}"), &stack).send().await.expect(200);
+        let environment = json!({ "project": project, "name": "dev" });
+        app.post(&format!("/api/esc/environments/{ORG}"), &environment).send().await.expect(204);
+        let state = json!({ "project": project, "state": "dev", "labels": { "tier": tier } });
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    }
+    let org = format!("/api/orgs/{ORG}");
+    let (stacks, environments) = (format!("/api/stacks/{ORG}"), format!("/api/esc/environments/{ORG}"));
+    for (on, has_environment) in [("web/*", true), ("web/dev", true), ("tag:tier=one", false)] {
+        let (id, token) = make(&app, PERSONAL, &app.token, json!({ "on": on, "expires": 0 })).await;
+        let all = listed(&app, PERSONAL, &app.token).await;
+        assert_eq!(all.iter().find(|token| token["id"] == id).unwrap()["on"], on);
+        let status = async |path: &str| app.get(path).token(&token).send().await.status.as_u16();
+        for (path, expected) in [
+            (format!("{stacks}/web/dev"), 200),
+            (format!("{stacks}/web/dev/export"), 200),
+            (format!("{stacks}/net/dev"), 404),
+            (format!("{stacks}/net/dev/export"), 404),
+            (format!("{environments}/web/dev"), if has_environment { 200 } else { 404 }),
+            (format!("{environments}/net/dev"), 404),
+            (format!("{org}/tfstates/web/dev"), 200),
+            (format!("{org}/tfstates/net/dev"), 404),
+            // The organization itself.
+            (format!("{org}/tokens"), 403),
+            (format!("{org}/auditlogs/v2"), 403),
+            (format!("{org}/oidc/issuers"), 403),
+        ] {
+            assert_eq!(status(&path).await, expected, "{path} with {on}");
+        }
+        let page = app.get("/api/user/stacks").token(&token).send().await.expect(200);
+        assert_eq!(page["stacks"].as_array().unwrap().len(), 1, "{page}");
+        assert_eq!(page["stacks"][0]["projectName"], "web", "{page}");
+        let words = app.get(&format!("{org}/tokens")).token(&token).send().await.refused(403);
+        let expected = format!("works in {on} alone: use another token");
+        assert!(words.contains(&expected), "{words}");
+        app.post(&format!("{stacks}/net"), &json!({ "stackName": "new" }))
+            .token(&token)
+            .send()
+            .await
+            .refused(403);
+        let grant = json!({ "to": "everybody", "on": "net/*", "role": "view" });
+        app.post(&format!("{org}/grants"), &grant).token(&token).send().await.refused(403);
+    }
+}
+
+#[tokio::test]
+async fn a_token_with_a_scope_gives_no_more() {
+    let app = TestApp::memory().await;
+    let lead = app.member_with_role(Role::None, "lead", "laptop").await;
+    add_team(&app, "platform", &[("lead", TeamRole::Admin)]).await;
+    let (first, _) = make(&app, PERSONAL, &lead, json!({ "name": "all" })).await;
+    let (_, token) = make(&app, PERSONAL, &lead, json!({ "on": "web/d*" })).await;
+    let (id, child) = make(&app, PERSONAL, &token, json!({})).await;
+    let all = listed(&app, PERSONAL, &child).await;
+    assert_eq!(all.iter().find(|token| token["id"] == id).unwrap()["on"], "web/d*");
+    make(&app, PERSONAL, &token, json!({ "on": "web/dev" })).await;
+    for on in ["*", "web/*", "net/dev", "tag:tier=one"] {
+        let words = app.post(PERSONAL, &json!({ "on": on })).token(&token).send().await.refused(403);
+        assert!(words.contains("works in web/d* alone"), "{on}: {words}");
+    }
+    app.post(PERSONAL, &json!({ "on": "web" })).send().await.refused(400);
+    app.post(&format!("{PERSONAL}/{first}/rotate"), &json!({})).token(&token).send().await.refused(403);
+    end(&app, PERSONAL, &token, &first).await.refused(403);
+    // The admin of a team manages its tokens and its members, but not with a token of a part.
+    let machine = json!({ "name": "machine" });
+    app.post(&of_team("platform"), &machine).token(&token).send().await.refused(403);
+    let added = json!({ "memberAction": "add", "member": USER });
+    let team = format!("/api/orgs/{ORG}/teams/platform");
+    app.patch(&team, &added).token(&token).send().await.refused(403);
+    app.patch(&team, &added).token(&lead).send().await.expect(204);
+
+    // Tokens of machines can be limited too.
+    app.post(&format!("/api/stacks/{ORG}/web"), &json!({ "stackName": "dev" })).send().await.expect(200);
+    for (list, kind) in [(of_org(), "organization"), (of_team("platform"), "team")] {
+        let machine = |on: &str, what: &str| json!({ "name": format!("{kind}-{what}"), "on": on });
+        let (_, there) = make(&app, &list, &app.token, machine("web/*", "there")).await;
+        let (_, not) = make(&app, &list, &app.token, machine("net/*", "elsewhere")).await;
+        let stack = format!("/api/stacks/{ORG}/web/dev");
+        app.get(&stack).token(&there).send().await.expect(200);
+        app.get(&stack).token(&not).send().await.refused(404);
+    }
+}
+
+#[tokio::test]
 async fn tokens_are_managed_by_admins_of_their_owner_alone() {
     let app = TestApp::memory().await;
     let lead = app.member_with_role(Role::None, "lead", "laptop").await;
