@@ -1,6 +1,7 @@
 //! The caches of a process. Any entry may be dropped at any time: a cache saves calls and never decides
 //! anything.
 
+mod failures;
 mod issuer_keys;
 mod passwords;
 mod proofs;
@@ -13,8 +14,9 @@ use std::time::Duration;
 
 use openidconnect::core::CoreProviderMetadata;
 
+pub(crate) use self::failures::Failures;
 pub(crate) use self::issuer_keys::{FetchedKeys, IssuerKeys};
-pub(crate) use self::passwords::{Failures, Passwords};
+pub(crate) use self::passwords::Passwords;
 pub(crate) use self::proofs::Proofs;
 pub(crate) use self::remembered::Remembered;
 pub(crate) use self::trails::{Alike, Trails};

@@ -1,5 +1,6 @@
 //! Passwords and client certificates, which clients of states may use instead of a token.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::api::ClientCertificate;
 use statewright_shared::api::routes::{Auth, ROUTES};
+use statewright_shared::api::{ClientCertificate, Peer};
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, TokenName};
 use statewright_shared::domain::role::Role;
@@ -223,6 +224,42 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
     }
     shown(&app, &wrong("bob", 5)).await.refused(429);
     shown(&app, &good).await.expect(200);
+}
+
+#[tokio::test]
+async fn wrong_passwords_for_many_users_are_slowed_for_their_address_alone() {
+    let app = with_password().await;
+    let from = async |address: &str, authorization: &str| {
+        let request = Request::builder()
+            .uri(NET)
+            .header("Authorization", authorization)
+            .extension(Peer(SocketAddr::new(address.parse().unwrap(), 40_000)))
+            .body(Body::empty())
+            .unwrap();
+        app.router().oneshot(request).await.unwrap().status().as_u16()
+    };
+    let (good, here, elsewhere) = (basic(format!("bob:{PASSWORD}")), "1.1.1.1", "8.8.8.8");
+    let wrong = |number: u32| basic(format!("user-{number}:wrong password"));
+    // A client with an old password does not slow others at its address.
+    for number in 0..10 {
+        from(here, &basic(format!("carol:wrong password {number}"))).await;
+        app.advance(Duration::from_secs(30));
+    }
+    assert_eq!(from(here, &good).await, 200);
+    // With the five of that client, these are twenty.
+    for number in 0..14 {
+        assert_eq!(from(here, &wrong(number)).await, 401);
+    }
+    past_memory(&app);
+    assert_eq!(from(here, &wrong(14)).await, 401);
+    assert_eq!(from(here, &good).await, 429, "the right one is not checked either");
+    assert_eq!(from(elsewhere, &wrong(15)).await, 401);
+    app.advance(Duration::from_secs(1));
+    assert_eq!(from(here, &good).await, 200);
+    // It may be the address of a proxy, behind which all clients are.
+    for number in 100..121 {
+        assert_eq!(from("10.1.2.3", &wrong(number)).await, 401);
+    }
 }
 
 #[tokio::test]

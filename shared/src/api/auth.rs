@@ -18,8 +18,8 @@ use super::app::App;
 use super::body::BodyLimit;
 use super::browser::{Browser, Cookie};
 use super::concurrency::{Holder, Permit};
-use super::error::{Failure, Liftable};
-use super::extensions::{ClientCertificate, ShowedToken};
+use super::error::{Failure, with_admins};
+use super::extensions::{ClientCertificate, Peer, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
 use super::page;
@@ -161,6 +161,7 @@ async fn admit(
         }
         Auth::State | Auth::Run => {
             let shown = state_credentials(parts)?;
+            let from = Peer::address(&parts.extensions);
             let grace = if route.auth == Auth::Run { TOKEN_GRACE } else { Duration::ZERO };
             let authenticated = async {
                 match &shown {
@@ -172,7 +173,7 @@ async fn admit(
                     }
                     StateCredentials::Password { login, password } => {
                         context.record_login_attempt(login);
-                        Ok((passwords::authenticate(app, login, password).await?, None))
+                        Ok((passwords::authenticate(app, login, password, from).await?, None))
                     }
                 }
             };

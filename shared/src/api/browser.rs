@@ -1,10 +1,13 @@
 //! What a browser sends with a request for a page: cookies, and where the request comes from.
 
+use std::net::IpAddr;
+
 use axum::http::header::{ACCEPT, COOKIE, ORIGIN, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 
 use super::error::Failure;
+use super::extensions::Peer;
 use super::extract::{FromHead, from_head};
 use super::host::AskedHost;
 use crate::domain::server_url::comparable_host;
@@ -42,6 +45,8 @@ pub(super) struct Browser {
     cookies: Vec<String>,
     site: Option<String>,
     origin: Option<String>,
+    /// The address that the request comes from.
+    pub(super) from: Option<IpAddr>,
     /// Its name for itself.
     pub(super) agent: String,
     /// Whether it wants HTML. Other clients get errors as JSON.
@@ -60,6 +65,7 @@ impl Browser {
             cookies: cookies.flat_map(|value| value.split(';')).map(|pair| pair.trim().to_owned()).collect(),
             site: text("sec-fetch-site"),
             origin: text(ORIGIN.as_str()),
+            from: None,
             agent: text(USER_AGENT.as_str()).unwrap_or_default(),
             wants_html: headers.get_all(ACCEPT).iter().any(accepts),
             target: uri.path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string),
@@ -116,7 +122,8 @@ impl Browser {
 impl FromHead for Browser {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
-        Ok(Self::of(&parts.headers, &parts.uri))
+        let from = Peer::address(&parts.extensions);
+        Ok(Self { from, ..Self::of(&parts.headers, &parts.uri) })
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use argon2::Block;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::failures::{Failures, Sources};
 use crate::domain::names::Login;
-use crate::ports::{Ids, Timestamp};
+use crate::ports::Ids;
 
 /// Passwords that are checked at once. A check takes 19 MiB, and a processor for some 20 ms.
 const PASSWORDS_AT_ONCE_MAX: usize = 2;
@@ -21,6 +22,8 @@ pub(crate) struct Passwords {
     /// allocator would keep a multiple of it if each check allocated and freed it.
     memory: Arc<Mutex<Vec<Vec<Block>>>>,
     failures: Mutex<HashMap<Login, Arc<tokio::sync::Mutex<Failures>>>>,
+    /// The wrong passwords of each source.
+    pub(crate) sources: Sources,
 }
 
 /// The permit for a password check, with the memory for it.
@@ -44,25 +47,16 @@ impl Drop for PasswordSlot {
     }
 }
 
-/// The wrong passwords for one user, or the refused proofs of one source.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Failures {
-    /// Wrong ones since the last correct one.
-    pub(crate) in_a_row: u32,
-    /// The time before which none is checked.
-    pub(crate) refused_until: Timestamp,
-}
-
-impl Default for Failures {
-    fn default() -> Self {
-        Self { in_a_row: 0, refused_until: Timestamp(0) }
-    }
-}
-
 impl Default for Passwords {
     fn default() -> Self {
         let slots = Arc::new(Semaphore::new(PASSWORDS_AT_ONCE_MAX));
-        Self { key: OnceLock::new(), slots, memory: Arc::default(), failures: Mutex::default() }
+        Self {
+            key: OnceLock::new(),
+            slots,
+            memory: Arc::default(),
+            failures: Mutex::default(),
+            sources: Sources::default(),
+        }
     }
 }
 

@@ -117,7 +117,7 @@ reasons! {
     423 "state_locked" StateLocked: "Somebody holds the lock of the state. Wait for it, or break it.";
     424 "master_key_unavailable" MasterKeyUnavailable: "The server cannot use its master key, so secrets cannot be encrypted or opened.";
     429 "too_many_requests" TooManyRequests: "The token has too many requests under way, or the address has too many connections. `Retry-After` says when to try again.";
-    429 "too_many_wrong_passwords" TooManyWrongPasswords: "Somebody sent wrong passwords for this user. `Retry-After` says when to try again.";
+    429 "too_many_wrong_passwords" TooManyWrongPasswords: "Somebody sent wrong passwords for this user, or from this address. `Retry-After` says when to try again.";
     429 "passwords_busy" PasswordsBusy: "The server is checking too many passwords. Try again.";
     429 "too_many_wrong_proofs" TooManyWrongProofs: "Refused proofs of AWS came from this address or with this access key. `Retry-After` says when to try again.";
     429 "proofs_busy" ProofsBusy: "The server is asking AWS about too many proofs. Try again.";

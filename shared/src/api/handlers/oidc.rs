@@ -44,7 +44,7 @@ pub(crate) async fn exchange(State(app): State<App>, context: RequestContext, re
 async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Answer {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_json = kind.is_some_and(|kind| kind.contains("json"));
-    let from = request.extensions().get::<Peer>().map(|Peer(address)| address.ip());
+    let from = Peer::address(request.extensions());
     let body = Body::from_request(request, app).await?;
     let request = match is_json || body.text.starts_with(b"{") {
         true => body.parse::<TokenRequest>()?,

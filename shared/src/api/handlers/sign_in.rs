@@ -92,7 +92,7 @@ pub(crate) async fn with_password(
 ) -> Answer {
     let (login, password) = (form.needed("login")?, form.needed("password")?);
     context.record_login_attempt(login);
-    let caller = passwords::authenticate(&app, login, password).await?;
+    let caller = passwords::authenticate(&app, login, password, browser.from).await?;
     let login = caller.user.login;
     begin(&app, &context, &browser, &login, SignedInBy::Password, path_of_ours(form.text("next"))).await
 }

@@ -52,8 +52,9 @@ pub enum AccessError {
     /// The error does not reveal which of the two is wrong.
     #[error("the user or the password is wrong: check both")]
     WrongPassword,
-    /// Wrong passwords were sent for this user. No password is checked until the wait is over.
-    #[error("too many wrong passwords for this user: try again in {} s", .0.as_secs())]
+    /// Wrong passwords were sent for this user, or from this address for several. No password is checked until the wait is
+    /// over.
+    #[error("too many wrong passwords for this user or from this address: try again in {} s", .0.as_secs())]
     TooManyFailures(Duration),
     /// The server is already checking the maximum number of passwords.
     #[error("the server is checking too many passwords: try again")]

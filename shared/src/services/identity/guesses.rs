@@ -1,8 +1,10 @@
 //! How wrong guesses are slowed, of passwords and of proofs. Each process counts its own.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::cache::Failures;
+use crate::domain::oidc::addresses::{self, Allowed};
 use crate::ports::Timestamp;
 
 /// Consecutive wrong guesses that cause no wait.
@@ -15,6 +17,13 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The time without wrong guesses after which the earlier ones are forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(900);
 
+/// The address that sent a guess, as a source. An address inside a network may be that of a proxy, behind which all
+/// clients are, so it is none.
+pub(super) fn source(from: Option<IpAddr>) -> Option<String> {
+    let from = from.filter(|address| Allowed::default().allows(*address));
+    from.map(|address| format!("address {}", addresses::of_client(address)))
+}
+
 /// The time for which checks are refused, in whole seconds. A clock that jumped back locks no user out.
 pub(super) fn wait(failures: &Failures, now: Timestamp) -> Option<Duration> {
     let wait = failures.refused_until.since(now);
@@ -24,11 +33,16 @@ pub(super) fn wait(failures: &Failures, now: Timestamp) -> Option<Duration> {
 
 /// Counts a wrong guess.
 pub(super) fn count(failures: &mut Failures, now: Timestamp) {
+    count_after(FREE_FAILURES, failures, now);
+}
+
+/// Counts a wrong guess, of which this many cause no wait.
+pub(super) fn count_after(free: u32, failures: &mut Failures, now: Timestamp) {
     if now.since(failures.refused_until) > FORGOTTEN_AFTER {
         failures.in_a_row = 0;
     }
     failures.in_a_row = failures.in_a_row.saturating_add(1);
-    let wait = match failures.in_a_row.checked_sub(FREE_FAILURES) {
+    let wait = match failures.in_a_row.checked_sub(free) {
         None => Duration::ZERO,
         Some(more) => Duration::from_secs(1 << more.min(5)).min(WAIT_MAX),
     };

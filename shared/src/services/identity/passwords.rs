@@ -1,17 +1,18 @@
 //! Users' passwords, for clients of states. A user has none until the operator sets one.
 //!
 //! Checking a password is expensive on purpose, so few are checked at once, on threads that serve no
-//! requests. A correct password is cached like an access token. After wrong passwords for a user, the next
-//! check has to wait. Both are kept in the process's memory, so each of several processes allows some
+//! requests. A correct password is cached like an access token. After wrong passwords for a user, or for many
+//! from one address, the next check has to wait. Both are kept in the process's memory, so each of several processes allows some
 //! attempts.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use argon2::password_hash::{self, phc::Output};
 use argon2::{Algorithm, Argon2, Block, Params, PasswordHash, PasswordHasher as _, Version};
 use futures::StreamExt as _;
 
-use super::guesses::{count, wait};
+use super::guesses::{self, count, wait};
 use super::membership;
 use super::membership::check_confirmed;
 use super::tokens::TOKEN_PREFIX;
@@ -40,6 +41,13 @@ const MOVED_AT_ONCE: usize = 16;
 /// The time that a request waits for its check.
 const TURN_MAX: Duration = Duration::from_secs(3);
 
+/// Wrong passwords from one address that cause no wait. Many people may be behind one.
+const FREE_OF_SOURCE: u32 = 20;
+
+/// Wrong passwords in a row for one user that count for their address: a client with an old password does not slow
+/// everybody there.
+const COUNTED_OF_USER: u32 = 5;
+
 /// The hash that stands in for a missing password, so that the check takes as long. No password is known for
 /// it.
 const NO_PASSWORD_HASH: &str =
@@ -47,13 +55,18 @@ const NO_PASSWORD_HASH: &str =
 
 const WRONG: Error = Error::Access(AccessError::WrongPassword);
 
-/// Finds the user with this password. Costs two concurrent reads of the password and, if it is correct, one
+/// Finds the user with this password, which came from this address. Costs two concurrent reads of the password and, if it is correct, one
 /// of its owner, cached for a minute.
 ///
 /// # Errors
 /// [`AccessError::WrongPassword`]; [`AccessError::TooManyFailures`] and [`AccessError::TooManyPasswords`] if
 /// it was not checked.
-pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<Caller, Error> {
+pub async fn authenticate(
+    ctx: &Context,
+    login: &str,
+    password: &str,
+    from: Option<IpAddr>,
+) -> Result<Caller, Error> {
     let Ok(login) = Login::parse(login) else { return Err(WRONG) };
     if password.len() > BYTES_MAX {
         return Err(WRONG);
@@ -74,10 +87,18 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     if let Some(caller) = known() {
         return Ok(caller);
     }
-    if let Some(wait) = wait(&failures, ctx.now()) {
-        return Err(AccessError::TooManyFailures(wait).into());
-    }
+    let (sources, source) = (&ctx.memory.passwords.sources, guesses::source(from));
+    let check_wait = |failures: &Failures| {
+        let of_source = source.as_deref().map(|source| sources.failures(source)).unwrap_or_default();
+        match wait(failures, ctx.now()).max(wait(&of_source, ctx.now())) {
+            Some(wait) => Err(AccessError::TooManyFailures(wait)),
+            None => Ok(()),
+        }
+    };
+    check_wait(&failures)?;
     let mut slot = in_time(ctx, ctx.memory.passwords.slot()).await?;
+    // Again: guesses for other users may have been counted for the address meanwhile.
+    check_wait(&failures)?;
     let stored = stored(ctx, &login).await?;
     let hash =
         stored.as_ref().map_or_else(|| NO_PASSWORD_HASH.to_owned(), |stored| stored.value.hash.clone());
@@ -88,6 +109,9 @@ pub async fn authenticate(ctx: &Context, login: &str, password: &str) -> Result<
     });
     let (true, Some(stored)) = (is_right.await?, stored) else {
         count(&mut failures, ctx.now());
+        if let Some(source) = source.filter(|_| failures.in_a_row <= COUNTED_OF_USER) {
+            sources.count(&source, |failures| guesses::count_after(FREE_OF_SOURCE, failures, ctx.now()));
+        }
         return Err(WRONG);
     };
     *failures = Failures::default();

@@ -9,7 +9,6 @@ use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
 use crate::context::Context;
-use crate::domain::oidc::addresses::{self, Allowed};
 use crate::domain::oidc::aws::{self, Presigned, Proof, SERVER_HEADER};
 use crate::layout::{ShownProof, expiring};
 use crate::ports::{Expect, WebRequest};
@@ -41,13 +40,10 @@ pub(super) fn read(text: &str) -> Option<Proof> {
 pub(super) struct Sources(Vec<String>);
 
 impl Sources {
-    /// The sources of a proof. An address inside a network may be that of a proxy, behind which all clients are, so it
-    /// is none.
+    /// The sources of a proof.
     pub(super) fn of(proof: &Proof, from: Option<IpAddr>) -> Self {
-        let from = from.filter(|address| Allowed::default().allows(*address));
-        let address = from.map(|address| format!("address {}", addresses::of_client(address)));
         let key = proof.access_key().map(|key| format!("key {key}"));
-        Self(address.into_iter().chain(key).collect())
+        Self(guesses::source(from).into_iter().chain(key).collect())
     }
 
     /// Refuses a proof after too many refused ones.
@@ -55,7 +51,7 @@ impl Sources {
     /// # Errors
     /// [`ExchangeError::TooManyProofs`].
     pub(super) fn check(&self, ctx: &Context) -> Result<(), Error> {
-        let wait = |source: &String| guesses::wait(&ctx.memory.proofs.failures(source), ctx.now());
+        let wait = |source: &String| guesses::wait(&ctx.memory.proofs.sources.failures(source), ctx.now());
         match self.0.iter().filter_map(wait).max() {
             Some(wait) => Err(ExchangeError::TooManyProofs(wait).into()),
             None => Ok(()),
@@ -66,8 +62,10 @@ impl Sources {
     pub(super) fn note(&self, ctx: &Context, is_accepted: bool) {
         for source in &self.0 {
             match is_accepted {
-                true => ctx.memory.proofs.forget(source),
-                false => ctx.memory.proofs.count(source, |failures| guesses::count(failures, ctx.now())),
+                true => ctx.memory.proofs.sources.forget(source),
+                false => {
+                    ctx.memory.proofs.sources.count(source, |failures| guesses::count(failures, ctx.now()))
+                }
             }
         }
     }
