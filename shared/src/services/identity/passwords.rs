@@ -2,8 +2,8 @@
 //!
 //! Checking a password is expensive on purpose, so few are checked at once, on threads that serve no
 //! requests. A correct password is cached like an access token. After wrong passwords for a user, or for many
-//! from one address, the next check has to wait. Both are kept in the process's memory, so each of several processes allows some
-//! attempts.
+//! from one address, the next check has to wait. All of this is in the process's memory, so each of several
+//! processes allows some attempts.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -55,8 +55,8 @@ const NO_PASSWORD_HASH: &str =
 
 const WRONG: Error = Error::Access(AccessError::WrongPassword);
 
-/// Finds the user with this password, which came from this address. Costs two concurrent reads of the password and, if it is correct, one
-/// of its owner, cached for a minute.
+/// Finds the user with this password, which came from this address. Costs two concurrent reads of the password and,
+/// if it is correct, one of its owner, cached for a minute.
 ///
 /// # Errors
 /// [`AccessError::WrongPassword`]; [`AccessError::TooManyFailures`] and [`AccessError::TooManyPasswords`] if
