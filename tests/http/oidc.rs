@@ -16,6 +16,7 @@ use reqwest::Method;
 use ring::hmac;
 use serde_json::{Value, json};
 use statewright_shared::api::Peer;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::{Web, WebAnswer, WebError, WebRequest};
 use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_FOR};
@@ -534,6 +535,49 @@ async fn a_personal_token_needs_the_users_consent() {
     assert_eq!(send(&app, &personal("alice")).await.expect(403)["reason"], "consent_missing");
     let gone = app.request(Method::DELETE, &format!("{consents}/{id}")).send().await;
     assert_eq!(gone.expect(404)["reason"], "consent_not_found");
+}
+
+#[tokio::test]
+async fn a_job_gets_a_token_of_a_team_while_the_team_exists() {
+    let policies = json!([{
+        "decision": "allow", "tokenType": "team", "teamName": "web", "rules": { "sub": "job:*" },
+    }]);
+    let (app, issuer, _) = with_policies(&policies).await;
+    let token = issuer.token(&job(&app));
+    let kind = format!("{KIND}team");
+    let ask = async || {
+        let asks = [("requested_token_type", kind.as_str()), ("scope", "team:web")];
+        send(&app, &form_with(&token, &asks)).await
+    };
+    let refused = async || {
+        let body = ask().await.expect(403);
+        assert_eq!(
+            (&body["error"], &body["reason"]),
+            (&"access_denied".into(), &"token_not_accepted".into())
+        );
+        let text = body["error_description"].as_str().unwrap();
+        assert!(text.starts_with("team web of acme not found"), "{text}");
+        let records = app.take_audit();
+        let why = records.last().unwrap()["detail"].as_str().unwrap();
+        assert!(why.contains("its team does not exist"), "{why}");
+    };
+    refused().await;
+    let (stack, teams) = (format!("/api/stacks/{ORG}/web/dev"), format!("/api/orgs/{ORG}/teams"));
+    app.post(&format!("/api/stacks/{ORG}/web"), &json!({ "stackName": "dev" })).send().await.expect(200);
+    let new = json!({ "name": "web", "displayName": "", "description": "", "teamType": "pulumi" });
+    app.post(&format!("{teams}/pulumi"), &new).send().await.expect(201);
+    let grant = json!({ "to": "team:web", "on": "web/*", "role": "view" });
+    app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    let given = ask().await.expect(200)["access_token"].as_str().unwrap().to_owned();
+    app.get(&stack).token(&given).send().await.expect(200);
+    app.get(&format!("{stack}/export")).token(&given).send().await.refused(403);
+    app.request(Method::DELETE, &format!("{teams}/web")).send().await.expect(204);
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    app.get(&stack).token(&given).send().await.refused(401);
+    refused().await;
+    // A later team of the name does not get the token of the former one.
+    app.post(&format!("{teams}/pulumi"), &new).send().await.expect(201);
+    app.get(&stack).token(&given).send().await.refused(401);
 }
 
 /// The claims that each CI makes, with a policy as the page about CI shows it.

@@ -147,7 +147,10 @@ pub async fn exchange(
         is_short_lived: true,
     };
     let issued = tokens::issue(ctx, new).await.map_err(|error| match error {
-        Error::Identity(IdentityError::NoTeam { org, team }) => ExchangeError::NoTeam { org, team }.into(),
+        Error::Identity(IdentityError::NoTeam { org, team }) => {
+            noted.why = Some("its team does not exist".to_owned());
+            ExchangeError::NoTeam { org, team }.into()
+        }
         error => error,
     })?;
     record_use(ctx, &request.org, &id, issuer).await;
