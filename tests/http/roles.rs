@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use statewright_shared::adapters::Calls;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
 use statewright_shared::cache::REMEMBERED_FOR;
-use statewright_shared::domain::names::{Login, OrgName, TokenName};
+use statewright_shared::domain::access::Scope;
+use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::layout::{Member, Record, User, put_bytes};
 use statewright_shared::ports::Expect;
+use statewright_shared::services::identity::tokens::{NewToken, Owner};
 use statewright_shared::services::identity::{orgs, tokens};
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -173,6 +175,96 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
         }
     }
     assert!(refused > 200 && passed > 200, "{refused} {passed}");
+}
+
+/// A token with no limit but these, of this owner.
+async fn issue(app: &TestApp, owner: Owner, name: &str, may: Option<Role>, on: Option<&str>) -> String {
+    let within = on.map(|on| Scope::parse(on).unwrap());
+    let new = NewToken { may, within, ..NewToken::new(owner, TokenName::parse(name).unwrap()) };
+    tokens::issue(&app.context, new).await.unwrap().secret
+}
+
+#[tokio::test]
+async fn each_row_that_reads_asks_for_the_role_of_a_machine() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    let teams = format!("/api/orgs/{ORG}/teams/pulumi");
+    let mut machines = Vec::new();
+    for role in Role::ALL {
+        let name = format!("of-{role}");
+        let token = issue(&app, Owner::Organization(org(ORG)), &name, Some(role), None).await;
+        machines.push((role, "organization", token));
+        let team = format!("team-{role}");
+        let new = json!({ "name": team, "displayName": "", "description": "", "teamType": "pulumi" });
+        app.post(&teams, &new).send().await.expect(201);
+        if role != Role::None {
+            let grant = json!({ "to": format!("team:{team}"), "on": "*", "role": role });
+            app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+        }
+        let owner = Owner::Team(org(ORG), TeamName::parse(&team).unwrap());
+        machines.push((role, "team", issue(&app, owner, &team, None, None).await));
+    }
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    let (mut refused, mut passed) = (0, 0);
+    for route in ROUTES.iter().filter(|route| route.method == Method::GET) {
+        let Some(needs) = route.needs else { continue };
+        let path = path(route, &stack.project, &run.id);
+        for (role, kind, token) in &machines {
+            let what = format!("{route:?} as {role} of a machine of {kind}");
+            let answer = app.get(&path).token(token).send().await;
+            assert!(answer.status.as_u16() < 500, "{what}: {} {}", answer.status, answer.text());
+            if role.gives(needs) {
+                assert!(!answer.text().contains(&format!("this {NEEDS}")), "{what}: {}", answer.text());
+                assert_ne!(answer.status, 401, "{what}");
+                passed += 1;
+            } else {
+                assert!([403, 404].contains(&answer.status.as_u16()), "{what}: {}", answer.text());
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 200 && passed > 200, "{refused} {passed}");
+}
+
+/// Whether a row is about one stack, state or environment.
+fn is_about_one(route: &Route) -> bool {
+    let named = ["{stack}", "{state}", "{guid}", "{environment}"];
+    route.path.starts_with("/tfstate/") || named.iter().any(|name| route.path.contains(name))
+}
+
+/// A token of an admin that works with everything in the organization, but not with the organization; and one that
+/// works with nothing that exists.
+#[tokio::test]
+async fn each_row_that_reads_asks_for_the_part_of_a_token() {
+    let app = TestApp::memory().await;
+    state(&app).await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let run = stack.begin().await;
+    let environment = json!({ "project": stack.project, "name": "dev" });
+    app.post(&format!("/api/esc/environments/{ORG}"), &environment).send().await.expect(204);
+    let owner = || Owner::User(login(USER));
+    let all = issue(&app, owner(), "all-units", None, Some("*/*")).await;
+    let none = issue(&app, owner(), "no-unit", None, Some("nowhere/*")).await;
+    let (mut of_units, mut of_orgs) = (0, 0);
+    for route in ROUTES.iter().filter(|route| route.method == Method::GET) {
+        let Some(needs) = route.needs else { continue };
+        let path = path(route, &stack.project, &run.id);
+        let status = async |token: &str| app.get(&path).token(token).send().await.status.as_u16();
+        if is_about_one(route) {
+            assert_eq!(status(&all).await, status(&app.token).await, "{route:?}");
+            let refused = status(&none).await;
+            assert!([403, 404].contains(&refused), "{route:?}: {refused}");
+            of_units += 1;
+        } else if needs == Right::Admin && route.operation != "ListGrants" {
+            // Grants on a part are listed to its admins.
+            assert_eq!((status(&all).await, status(&none).await), (403, 403), "{route:?}");
+            of_orgs += 1;
+        }
+    }
+    assert!(of_units > 40 && of_orgs > 9, "{of_units} {of_orgs}");
 }
 
 /// A refusal tells members what they lack, and outsiders nothing.
