@@ -539,6 +539,9 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     ask(Method::PATCH, &format!("{of_org}/members/bob"), &json!({ "role": "admin" })).await;
     ask(Method::PATCH, &format!("{of_org}/members/bob"), &json!({ "role": "member" })).await;
     get(&format!("{of_org}/members/bob/tokens")).await;
+    for _ in 0..2 {
+        post(&format!("{of_org}/members/carol/invitation"), &json!({ "role": "plan" })).await;
+    }
     let add = json!({ "memberAction": "add", "member": "bob" });
     ask(Method::PATCH, &format!("{of_org}/teams/web"), &add).await;
     post(&format!("{of_org}/teams/web/roles/view"), &json!({})).await;

@@ -191,6 +191,10 @@ impl<'a> Pass<'a> {
         self.app.other_user(&member, &format!("of-{member}")).await;
         self.done("AddOrganizationMember", &json!({ "role": "admin" })).await;
         self.done("UpdateOrganizationMember", &json!({ "role": "member" })).await;
+        let invited = self.named("invited");
+        self.names.insert("{user}", invited);
+        self.done("InviteOrganizationMember", &json!({ "role": "plan" })).await;
+        self.names.insert("{user}", member.clone());
         let login = Login::parse(&member).unwrap();
         let new = NewToken {
             org: OrgName::parse(ORG).ok(),

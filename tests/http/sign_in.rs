@@ -576,6 +576,53 @@ async fn an_invitation_works_once() {
 }
 
 #[tokio::test]
+async fn an_admin_invites_people_without_another_way_in() {
+    let app = TestApp::memory().await;
+    let invite = async |user: &str, token: &str, role: &str| {
+        let path = format!("/api/orgs/{ORG}/members/{user}/invitation");
+        app.post(&path, &json!({ "role": role })).token(token).send().await
+    };
+    let code = |made: &Value| {
+        let path = made["path"].as_str().unwrap();
+        path.strip_prefix("/invite?code=").unwrap().to_owned()
+    };
+    app.take_audit();
+    let made = invite("bob", &app.token, "plan").await.expect(200);
+    let records = app.take_audit();
+    let record = records.last().unwrap();
+    assert_eq!((&record["action"], &record["detail"]), (&json!("user.invite"), &json!("bob as plan")));
+    assert!(!records.iter().any(|record| record.to_string().contains(&code(&made))), "{records:?}");
+    assert_eq!((&made["user"], &made["role"]), (&json!("bob"), &json!("plan")));
+    // The link was lost. The role stays.
+    let again = invite("bob", &app.token, "admin").await.expect(200);
+    assert_eq!((&again["role"], role(&app, "bob").await), (&json!("plan"), Some(Role::Plan)));
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &code(&made))]).await.refuses(403);
+    browser.submit("/invite", &[("code", &code(&again))]).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+
+    // An admin does not sign in as somebody who has another way in.
+    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
+    let elsewhere = app.other_user("mallory", "evil").await;
+    for (user, token, role, status, words) in [
+        ("bob", &app.token, "plan", 403, "has a password or an account"),
+        (USER, &app.token, "plan", 403, "nobody invites themselves"),
+        ("mallory", &app.token, "plan", 409, "user mallory already exists"),
+        ("carol", &app.token, "owner", 400, "invalid role"),
+        ("carol", &elsewhere, "plan", 404, "organization acme not found"),
+    ] {
+        let refused = invite(user, token, role).await.refused(status);
+        assert!(refused.contains(words), "{user}: {refused}");
+    }
+    orgs::add_member(&app.context, &org(ORG), &login("mallory"), Role::View).await.unwrap();
+    let refused = invite("mallory", &app.token, "view").await.refused(403);
+    assert!(refused.contains("in another organization too"), "{refused}");
+    let member = app.member_with_role(Role::Member, "ann", "laptop").await;
+    invite("carol", &member, "view").await.refused(403);
+    assert_eq!(role(&app, "carol").await, None);
+}
+
+#[tokio::test]
 async fn a_person_makes_and_revokes_tokens() {
     let (app, provider) = with_provider().await;
     let mut browser = Visitor::new(&app.url);

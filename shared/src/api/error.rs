@@ -258,6 +258,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::ExceedsOwnRole(_)
         | I::ExceedsOwnOrg(_)
         | I::ExceedsOwnScope(_)
+        | I::NotInvited { .. }
         | I::OutlivesOwn(_) => Reason::RoleTooLow,
         I::TokenNameTooLong { .. }
         | I::TokenDescriptionTooLong { .. }

@@ -42,9 +42,9 @@ use crate::limits::{
 };
 use crate::services::caller::Caller;
 use crate::wire::access::{
-    AccessDocument, Collaborators, ExplainedAccess, Grants, MemberEdit, NewStackPermission, NewTeam,
-    OrganizationDetails, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams, TeamsOfMember,
-    TeamsOfStack, UsersWithRole,
+    AccessDocument, Collaborators, ExplainedAccess, Grants, InvitationLink, MemberEdit, NewStackPermission,
+    NewTeam, OrganizationDetails, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams,
+    TeamsOfMember, TeamsOfStack, UsersWithRole,
 };
 use crate::wire::audit::{AuditLogEvents, EventTypes};
 use crate::wire::environments::{
@@ -446,6 +446,12 @@ routes! {
     DELETE "/api/orgs/{org}/members/{user}" => members::remove {
         auth: Token, needs: Admin, group: Account, audit: "member.remove",
         answer: NoContent, id: DeleteOrganizationMember,
+    }
+    /// Invite a person by a link that works once; a login that nobody has becomes a user and a member
+    POST "/api/orgs/{org}/members/{user}/invitation" => members::invite {
+        auth: Token, needs: Admin, group: Account, audit: "user.invite",
+        body: of::<MemberEdit>,
+        answer: Json(of::<InvitationLink>), id: InviteOrganizationMember,
     }
     /// List the teams of a member
     GET "/api/orgs/{org}/members/{user}/teams" => members::teams_of {

@@ -37,6 +37,18 @@ pub struct MemberEdit {
     pub fga_role_id: Option<String>,
 }
 
+/// `POST /api/orgs/{org}/members/{user}/invitation`, which is of this server alone.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct InvitationLink {
+    pub user: String,
+    /// The role that the user has.
+    pub role: Role,
+    /// The path and the query of the link, which is shown only this once. It follows the address of the server.
+    pub path: String,
+    /// When the link stops, in RFC 3339.
+    pub expires: String,
+}
+
 /// `GET /api/orgs/{org}/members/{user}/teams`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TeamsOfMember {

@@ -13,8 +13,9 @@ use crate::domain::role::Role;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
+use crate::services::identity::invitations::Invited;
 use crate::services::identity::{members, teams};
-use crate::wire::access::{MemberEdit, OrganizationDetails, TeamsOfMember};
+use crate::wire::access::{InvitationLink, MemberEdit, OrganizationDetails, TeamsOfMember};
 
 /// An organization. The server stores nothing about it but its name.
 pub(crate) async fn organization(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
@@ -65,6 +66,21 @@ pub(crate) async fn add(
     let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
     members::add(&app, &caller, &org, &login, role).await?;
     json(&shown_member((login, role)))
+}
+
+/// Invites a person, who becomes a member.
+pub(crate) async fn invite(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    MemberPath(org, login): MemberPath,
+    JsonBody(edit): JsonBody<MemberEdit>,
+) -> Answer {
+    let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
+    let (invited, role) = Box::pin(members::invite(&app, &caller, &org, &login, role)).await?;
+    let Invited { code, until } = invited;
+    let path = format!("/invite?code={code}");
+    json(&InvitationLink { user: login.into(), role, path, expires: until.to_rfc3339() })
 }
 
 /// Changes the role of a member.

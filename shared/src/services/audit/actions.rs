@@ -86,6 +86,7 @@ pub const ACTIONS: &[&str] = &[
     "update.create",
     "update.end",
     "update.start",
+    "user.invite",
 ];
 
 #[cfg(test)]

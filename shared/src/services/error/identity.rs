@@ -101,6 +101,14 @@ pub enum IdentityError {
     /// An admin removes the own membership.
     #[error("you cannot remove yourself from the organization {0}: ask another admin")]
     RemovesSelf(OrgName),
+    /// An admin of an organization does not invite this user.
+    #[error("{login} cannot be invited here: {why}")]
+    NotInvited {
+        /// The user.
+        login: Login,
+        /// The reason.
+        why: &'static str,
+    },
     /// This server has no such role.
     #[error("role {0:?} not found: use one of none, view, outputs, plan, apply, member and admin")]
     NoRole(String),

@@ -1,12 +1,15 @@
 //! Members of an organization, for its admins. The operator's commands are in [`orgs`].
 
+use super::invitations::{self, INVITATION_VALID, Invited};
 use super::orgs::{self, LastAdmin};
+use super::{passwords, sign_in, users};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
-use crate::services::Error;
+use crate::layout::User;
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, IdentityError};
+use crate::services::{Error, store};
 
 /// Makes a user of this server a member with this role. Processes that cache the user see the change within a minute.
 ///
@@ -26,6 +29,39 @@ pub async fn add(
         Some(_) => Err(already().into()),
     };
     orgs::change(ctx, org, login, LastAdmin::Stays, decide).await.map(drop)
+}
+
+/// Invites a person by a link that works once, and returns the role that the person has. A login that nobody has becomes
+/// a user of this server, who is a member with this role. A member keeps the role, and is invited again only as long as
+/// the invitation is the member's one way in: an admin here does not sign in as somebody who has another.
+///
+/// # Errors
+/// `AccessError::NotAllowed`; [`IdentityError::UserExists`] for a user who is not a member;
+/// [`IdentityError::NotInvited`].
+pub async fn invite(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    login: &Login,
+    role: Role,
+) -> Result<(Invited, Role), Error> {
+    caller.check_org(ctx, org).await?;
+    let Some(user) = store::read(ctx, &User::key(login)).await? else {
+        users::create(ctx, login, std::slice::from_ref(org), role).await?;
+        return Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, role));
+    };
+    let has = user.value.role_in(org).ok_or_else(|| IdentityError::UserExists(login.clone()))?;
+    let refused = |why| Error::from(IdentityError::NotInvited { login: login.clone(), why });
+    if caller.is_user(login) {
+        return Err(refused("nobody invites themselves"));
+    }
+    if user.value.orgs.len() > 1 {
+        return Err(refused("this user is in another organization too, so the operator has to"));
+    }
+    if passwords::is_set(ctx, login).await? || !sign_in::accounts(ctx, login).await?.is_empty() {
+        return Err(refused("this user has a password or an account of a provider, so the operator has to"));
+    }
+    Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, has))
 }
 
 /// Changes a member's role. Processes that cache the user see the change within a minute.
