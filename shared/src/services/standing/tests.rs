@@ -133,6 +133,21 @@ fn a_refusal_names_admins_if_they_can_lift_it() {
 }
 
 #[test]
+fn a_refused_token_of_a_part_names_the_part() {
+    let mut bob = caller(&[("acme", Role::Admin)], None).asking_for(Right::Admin);
+    bob.token.within = Scope::parse("web/*").ok();
+    assert_eq!(
+        text_of(check(&bob)),
+        "this needs the role admin in acme, and the token \"ci\" of bob works in web/* alone: use another token"
+    );
+    let Err(Error::Access(AccessError::NotAllowed(why))) = check(&bob) else { panic!("it is allowed") };
+    assert_eq!(why.lifted_in(), None, "only another token helps");
+    let seen = sight(&bob, "acme", &[]).unwrap();
+    let address = StackAddress::parse("acme", "web", "dev").unwrap();
+    seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Admin, "this").unwrap();
+}
+
+#[test]
 fn a_refused_machine_learns_what_its_token_has() {
     let mut ci = caller(&[("acme", Role::Plan)], Some(Role::Plan)).asking_for(Right::Apply);
     ci.token.of = Principal::Organization;
