@@ -20,7 +20,7 @@ use statewright_tests::app::{Answer, ORG, TestApp, USER};
 use crate::call_counts::counted;
 use crate::routes::STATE;
 use crate::states::text;
-use crate::world::Stack;
+use crate::world::{Stack, begin_body, program};
 
 async fn give(app: &TestApp, token: &str, to: &str, on: &str, role: &str) -> Answer {
     let grant = json!({ "to": to, "on": on, "role": role });
@@ -300,6 +300,28 @@ async fn a_member_does_not_choose_tags_that_grants_name() {
     let words = app.request(Method::DELETE, &path).token(&mia).send().await.refused(403);
     assert!(words.contains("a tag that a grant names needs the role admin"), "{words}");
     app.request(Method::DELETE, &path).send().await.expect(204);
+
+    // A client sends all tags with each update.
+    let stack = Stack::in_project(&app, "shop").await;
+    let begin = async |tier: &str| {
+        let mut body = begin_body("update", false);
+        body["tags"] = json!({ "owner": "web", "tier": tier });
+        stack.post("/begin-update", &body).token(&mia).send().await
+    };
+    let words = begin("one").await.refused(403);
+    assert!(words.contains("a tag that a grant names needs the role admin"), "{words}");
+    let created = stack.post("/update", &program(false)).token(&mia);
+    let run = stack.created_by(created).await;
+    let start = json!({ "journalVersion": 2, "tags": { "tier": "one" } });
+    app.post(&run.path, &start).token(&mia).send().await.refused(403);
+    assert_eq!(stack.get("").send().await.expect(200)["tags"], json!({}));
+    app.post(&format!("{}/tags", stack.path), &json!({ "name": "tier", "value": "one" }))
+        .send()
+        .await
+        .expect(204);
+    begin("one").await.expect(200);
+    let tags = stack.get("").send().await.expect(200)["tags"].clone();
+    assert_eq!(tags, json!({ "owner": "web", "tier": "one" }));
 }
 
 #[tokio::test]

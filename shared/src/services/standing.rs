@@ -1,5 +1,6 @@
 //! What a caller may do with one stack, state or environment, or with an organization.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -322,6 +323,20 @@ impl<'a> Standing<'a> {
             true => self.check(Right::Admin, "a tag that a grant names"),
             false => Ok(()),
         }
+    }
+
+    /// As [`Standing::check_tags`], for all tags of a stack, before and after a change.
+    ///
+    /// # Errors
+    /// [`AccessError::NotAllowed`].
+    pub async fn check_changed_tags(
+        &self,
+        ctx: &Context,
+        old: &BTreeMap<String, String>,
+        new: &BTreeMap<String, String>,
+    ) -> Result<(), Error> {
+        let changed = old.keys().chain(new.keys()).filter(|tag| old.get(*tag) != new.get(*tag));
+        self.check_tags(ctx, changed.map(String::as_str)).await
     }
 
     /// Refuses a new name that grants reach with more than the caller's own rights: the rename would give them.

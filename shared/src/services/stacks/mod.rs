@@ -463,9 +463,7 @@ async fn change_tags(
         attempts.begin()?;
         let name = read_name(ctx, address).await?;
         let next = StackEntry { tags: change(name.value.tags.clone())?, ..name.value.clone() };
-        let (old, new) = (&name.value.tags, &next.tags);
-        let changed = old.keys().chain(new.keys()).filter(|tag| old.get(*tag) != new.get(*tag));
-        standing.check_tags(ctx, changed.map(String::as_str)).await?;
+        standing.check_changed_tags(ctx, &name.value.tags, &next.tags).await?;
         let write = store::put(ctx, StackEntry::key(address), name.unchanged(), &next);
         let entry = audit::entry(ctx, "stack.tag", &About::Stack(address));
         if audit::commit_by_writer(ctx, vec![write], entry).await?.is_ok() {

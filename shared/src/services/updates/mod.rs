@@ -151,6 +151,7 @@ pub async fn start(
         let mut writes = Vec::new();
         if !next.dry_run {
             let name = stack_lookup::read_name(ctx, address).await?;
+            check_granted_tags(ctx, caller, address, &name.value, tags.as_ref()).await?;
             writes.push(name_write(ctx, address, &name, tags.as_ref()));
         }
         if commit_start(ctx, &located, id, &next, expect, writes, "update.start").await? {
@@ -210,6 +211,7 @@ pub async fn begin(
         let mut writes = vec![detail_write(ctx, id, &new)];
         let tags = tags.as_ref().filter(|_| !new.dry_run);
         if !new.dry_run {
+            check_granted_tags(ctx, caller, address, &name.value, tags).await?;
             writes.push(name_write(ctx, address, &name, tags));
         }
         if commit_start(ctx, &located, id, &next, Expect::Absent, writes, "update.begin").await? {
@@ -236,6 +238,23 @@ async fn check_writes(
         Err(Error::Access(AccessError::NoOrg(_))) => Ok(()),
         Ok(standing) if dry_run || !standing.has(Right::See) => Ok(()),
         standing => standing?.check(Right::Apply, "an update other than a preview"),
+    }
+}
+
+/// Refuses new tags of a stack that a grant names, as an edit of the tags does. A client sends all tags with each update.
+async fn check_granted_tags(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    name: &StackEntry,
+    tags: Option<&BTreeMap<String, String>>,
+) -> Result<(), Error> {
+    match tags.filter(|tags| **tags != name.tags) {
+        Some(tags) => {
+            let standing = caller.on_stack(ctx, address).await?;
+            Box::pin(standing.check_changed_tags(ctx, &name.tags, tags)).await
+        }
+        None => Ok(()),
     }
 }
 
