@@ -363,8 +363,11 @@ async fn a_grant_that_names_what_is_missing_is_refused() {
         ("everybody", "web", "view", 400, "is not a scope"),
         ("everybody", "*", "owner", 400, "owner"),
     ] {
+        app.take_audit();
         let words = give(&app, &app.token, to, on, role).await.refused(status);
         assert!(words.contains(word), "{words}");
+        let record = app.take_audit().pop().unwrap();
+        assert_eq!((&record["action"], &record["result"]), (&json!("grant.add"), &json!("refused")));
     }
     take(&app, &app.token, "everybody", "*", "view").await.refused(404);
     app.request(Method::DELETE, &format!("/api/orgs/{ORG}/grants")).send().await.refused(400);

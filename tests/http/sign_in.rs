@@ -653,6 +653,13 @@ async fn a_person_makes_and_revokes_tokens() {
         .await
         .leads("/user/settings/tokens");
     app.get("/api/user").token(&token).send().await.refused(401);
+    let part = [("name", "part"), ("on", "web/*"), ("days", "7")];
+    let page = browser.submit("/user/settings/tokens", &part).await;
+    assert!(page.text.contains("only in web/*"), "{}", page.text);
+    browser
+        .submit("/user/settings/tokens", &[("name", "other"), ("on", "web"), ("days", "7")])
+        .await
+        .refuses(400);
     // An hour after the sign-in, a session makes no more tokens.
     app.advance(Duration::from_secs(3601));
     let refused = browser.submit("/user/settings/tokens", &form).await.refuses(401);

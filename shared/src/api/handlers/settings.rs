@@ -13,11 +13,12 @@ use crate::api::page::{Page, see_other};
 use crate::api::path::ProviderPath;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
+use crate::domain::access::Scope;
 use crate::domain::names::TokenName;
 use crate::layout::{SignInProvider, SignedInBy};
 use crate::ports::Timestamp;
 use crate::services::Error;
-use crate::services::error::SignInError;
+use crate::services::error::{InvalidInput, SignInError};
 use crate::services::identity::last_use::UsedToken;
 use crate::services::identity::sessions::{Listed, Session};
 use crate::services::identity::{passwords, providers, sessions, sign_in, tokens};
@@ -64,6 +65,9 @@ async fn show_tokens(app: &App, session: &Session, new: Option<(&TokenName, &str
                 form method="post" action=(TOKENS) {
                     label { "Name" input name="name" required maxlength="100" pattern="[A-Za-z0-9_.\\-]+" autocapitalize="none" spellcheck="false"; }
                     label { "What it is for" input name="description" maxlength="200"; }
+                    label { "It works only in (PROJECT/NAME, with * for any characters; empty for everything)"
+                        input name="on" maxlength="513" placeholder="web/*" autocapitalize="none" spellcheck="false";
+                    }
                     label { "It expires after"
                         select name="days" {
                             @for days in DAYS {
@@ -145,9 +149,11 @@ pub(crate) async fn make_token(
         .collect();
     let days = form.text("days").parse().ok().filter(|days| DAYS.contains(days));
     let days: u64 = days.ok_or(SignInError::BadField("days"))?;
+    let on = Some(form.text("on")).filter(|on| !on.is_empty());
+    let within = on.map(Scope::parse).transpose().map_err(InvalidInput::from)?;
     context.detail(name.as_str());
     let lasts = Duration::from_secs(days * 24 * 3600);
-    let token = sessions::issue_token(&app, &session, &name, &description, lasts).await?;
+    let token = sessions::issue_token(&app, &session, &name, &description, within, lasts).await?;
     show_tokens(&app, &session, Some((&name, &token))).await
 }
 

@@ -8,6 +8,7 @@ use super::membership::check_confirmed;
 use super::tokens::{self, NewToken, Owner};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
+use crate::domain::access::Scope;
 use crate::domain::names::{Login, TokenName};
 use crate::domain::update::Requester;
 use crate::layout::{Record, SignedInBy, Token, User, WebSession, check, delete, expiring};
@@ -135,11 +136,13 @@ pub async fn issue_token(
     session: &Session,
     name: &TokenName,
     description: &str,
+    within: Option<Scope>,
     lasts: Duration,
 ) -> Result<String, Error> {
     session.check_recent(ctx)?;
     let login = session.caller.user.login.clone();
     let new = NewToken {
+        within,
         description: description.to_owned(),
         created_by: Some(login.clone()),
         expires: Some(ctx.now().plus(lasts)),
