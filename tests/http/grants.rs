@@ -10,10 +10,11 @@ use statewright_shared::api::routes::ROUTES;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::access::RANGES_MAX;
 use statewright_shared::domain::ids::StackId;
-use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::names::{Login, OrgName, StackAddress};
 use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::layout::{StackEntry, put};
 use statewright_shared::ports::{Expect, Write};
+use statewright_shared::services::identity::orgs;
 use statewright_shared::services::stacks::LIST_PAGE;
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
 
@@ -270,6 +271,25 @@ async fn another_process_applies_grants_within_a_minute() {
         a_minute_later();
         assert_eq!(may().await, [expected; 5], "{action}");
     }
+}
+
+#[tokio::test]
+async fn an_organization_without_any_right_hides_no_other() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let bob = app.member_with_role(Role::View, "bob", "ci").await;
+    let (login, first) = (Login::parse("bob").unwrap(), OrgName::parse("aaa").unwrap());
+    orgs::create(&app.context, &first, &[]).await.unwrap();
+    orgs::add_member(&app.context, &first, &login, Role::None).await.unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    assert_eq!(names(&app, &bob).await, ["web/dev"]);
+    app.get("/api/user/stacks?organization=aaa").token(&bob).send().await.refused(403);
+    let page = app.get("/api/esc/environments").token(&bob).send().await.expect(200);
+    assert_eq!(page["environments"], json!([]));
+    let next = page["nextToken"].as_str().unwrap();
+    let page = app.get(&format!("/api/esc/environments?continuationToken={next}")).token(&bob).send().await;
+    assert_eq!(page.expect(200)["environments"][0]["name"], "dev");
+    app.get("/api/esc/environments/aaa").token(&bob).send().await.refused(403);
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
 use crate::services::environments::{self, Changed, Preserve, Text};
 use crate::services::environments::{evaluation, session as sessions, tags};
-use crate::services::error::InvalidInput;
+use crate::services::error::{AccessError, InvalidInput};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
@@ -75,7 +75,15 @@ pub(crate) async fn list_all(State(app): State<App>, caller: Caller, Query(query
     if *org != start {
         after = None;
     }
-    let (listed, next) = environments::list(&app, &caller, org, after).await?;
+    let (listed, next) = match environments::list(&app, &caller, org, after).await {
+        // What one organization refuses does not hide the environments of others.
+        Err(Error::Access(AccessError::TokenLivesTooLong { .. } | AccessError::NotAllowed(_)))
+            if orgs.len() > 1 =>
+        {
+            (Vec::new(), None)
+        }
+        listed => listed?,
+    };
     let next_token = match (next, orgs.get(at + 1)) {
         (Some(after), _) => format!("{org}/{after}"),
         (None, Some(next)) => next.to_string(),

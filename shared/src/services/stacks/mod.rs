@@ -212,7 +212,7 @@ pub struct ListPosition {
 /// organization on the page, or one for each range of names if grants name a few.
 ///
 /// # Errors
-/// [`AccessError::NotAllowed`]. An organization that the caller may not see has no stacks.
+/// [`AccessError::NotAllowed`] if no organization allows it. An organization that the caller may not see has no stacks.
 pub async fn list(
     ctx: &Context,
     caller: &Caller,
@@ -243,8 +243,10 @@ pub async fn list(
     for (index, org) in orgs.iter().enumerate().skip(start) {
         let sight = match caller.lists(ctx, org).await {
             Ok(sight) => sight,
-            // The rule of one organization does not hide the stacks of others.
-            Err(error @ Error::Access(AccessError::TokenLivesTooLong { .. })) => {
+            // What one organization refuses does not hide the stacks of others.
+            Err(
+                error @ Error::Access(AccessError::TokenLivesTooLong { .. } | AccessError::NotAllowed(_)),
+            ) => {
                 (refused, after) = (Some(error), None);
                 continue;
             }
