@@ -21,7 +21,7 @@ use tokio::net::TcpStream;
 use crate::call_counts::counted;
 use crate::routes::{STATE, path};
 use crate::states::text;
-use crate::world::{Stack, program};
+use crate::world::{Stack, begin_body, program};
 
 /// A part of every refusal for a role.
 const NEEDS: &str = "needs the role ";
@@ -560,6 +560,47 @@ async fn outputs_are_seen_without_the_state_secret_ones_too() {
 }
 
 /// A stack moves only where its mover has the role.
+#[tokio::test]
+async fn a_viewer_sees_the_names_of_properties_without_their_values() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let with_config = async |dry_run: bool| {
+        let mut body = begin_body("update", dry_run);
+        body["program"]["config"] = json!({ "shop:size": { "string": "large", "secret": false } });
+        stack.begun(stack.post("/begin-update", &body)).await
+    };
+    let preview = with_config(true).await;
+    preview.complete("succeeded").await.expect(204);
+    let run = with_config(false).await;
+    let new = json!({ "type": "t", "inputs": { "shop:size": "large" }, "outputs": { "url": ["large"] } });
+    let metadata = json!({ "op": "create", "urn": "u", "type": "t", "old": null, "new": new });
+    let events = json!({ "events": [
+        { "sequence": 0, "timestamp": 1, "preludeEvent": { "config": { "shop:size": "large" } } },
+        { "sequence": 1, "timestamp": 1, "resOutputsEvent": { "metadata": metadata } },
+    ] });
+    let path = format!("{}/events", run.path);
+    app.post(&format!("{path}/batch"), &events).update_token(&run.token).send().await.expect(204);
+    run.complete("succeeded").await.expect(204);
+    let viewer = app.member_with_role(Role::View, "vera", "laptop").await;
+    let planner = app.member_with_role(Role::Plan, "paul", "laptop").await;
+    let updates = format!("{}/updates", stack.path);
+    for path in [
+        path,
+        updates.clone(),
+        format!("{updates}?output-type=service"),
+        format!("{updates}/1"),
+        format!("{updates}/0/previews"),
+        format!("{updates}/latest/timeline"),
+    ] {
+        for (token, sees) in [(&viewer, false), (&planner, true)] {
+            let answer = app.get(&path).token(token).send().await;
+            let text = answer.expect(200).to_string();
+            assert!(text.contains("shop:size"), "{path}: {text}");
+            assert_eq!((text.contains("large"), text.contains("[masked]")), (sees, !sees), "{path}: {text}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_transfer_needs_the_role_in_both_organizations() {
     let app = TestApp::memory().await;

@@ -1,8 +1,8 @@
-//! Engine events: drops what they repeat about unchanged resources.
+//! Engine events: drops what they repeat about unchanged resources, and hides values.
 
 use std::ops::Range;
 
-use super::json::{Reader, Result};
+use super::json::{ObjectWriter, Reader, Result, members};
 
 /// Removes the properties of unchanged resources from a batch of events. Each of the two events of such a resource has all
 /// of them, before and after. They are most of an update that changes little, and the versions before and after have them
@@ -30,6 +30,80 @@ pub(crate) fn without_unchanged(batch: &str) -> Option<String> {
     }
     text.push_str(batch.get(from..)?);
     Some(text)
+}
+
+/// What stands for a value that is hidden, as JSON.
+const MASK: &str = "\"[masked]\"";
+
+/// An event without the values of properties and of the configuration, whose names stay. Messages stay too: what a program
+/// prints is not known to be a value. `None` if the event does not parse.
+///
+/// Source: as of [`without_unchanged`].
+pub(crate) fn without_values(event: &str) -> Option<String> {
+    let mut hidden = Vec::new();
+    let mut reader = Reader::new(event);
+    let all = reader.object(|reader, key| match &*key.name {
+        "preludeEvent" => hide_members(reader, &["config"], &mut hidden),
+        "policyRemediateEvent" => hide_members(reader, &["before", "after"], &mut hidden),
+        "resourcePreEvent" | "resOutputsEvent" | "resOpFailedEvent" => {
+            each_member(reader, |reader, name| match name {
+                "metadata" => each_member(reader, |reader, name| match name {
+                    "old" | "new" => hide_members(reader, &["inputs", "outputs", "initErrors"], &mut hidden),
+                    _ => reader.raw().map(drop),
+                }),
+                _ => reader.raw().map(drop),
+            })
+        }
+        _ => reader.raw().map(drop),
+    });
+    all.and_then(|()| reader.finish()).ok()?;
+    let mut text = String::with_capacity(event.len());
+    let mut from = 0;
+    for (place, mask) in hidden {
+        text.push_str(event.get(from..place.start)?);
+        text.push_str(&mask);
+        from = place.end;
+    }
+    text.push_str(event.get(from..)?);
+    Some(text)
+}
+
+/// Reads an object, or a `null`, with a function for the members.
+fn each_member<'a>(
+    reader: &mut Reader<'a>,
+    mut member: impl FnMut(&mut Reader<'a>, &str) -> Result<()>,
+) -> Result<()> {
+    reader.optional(|reader| reader.object(|reader, key| member(reader, &key.name))).map(drop)
+}
+
+/// Reads an object, or a `null`, and hides these members.
+fn hide_members(
+    reader: &mut Reader<'_>,
+    names: &[&str],
+    hidden: &mut Vec<(Range<usize>, String)>,
+) -> Result<()> {
+    each_member(reader, |reader, name| {
+        let start = reader.start();
+        let value = reader.raw()?;
+        if names.contains(&name) && value != "null" {
+            hidden.push((start..start + value.len(), masked(value)));
+        }
+        Ok(())
+    })
+}
+
+fn masked(value: &str) -> String {
+    if value.starts_with('[') {
+        return "[]".to_owned();
+    }
+    let Ok(members) = members(value) else { return MASK.to_owned() };
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    for (key, _) in &members {
+        object.copy(key, MASK);
+    }
+    object.end();
+    text
 }
 
 fn find_unchanged(batch: &str, cuts: &mut Vec<Range<usize>>) -> Result<()> {
@@ -117,6 +191,37 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn values_are_hidden_and_names_stay() {
+        let event = r#"{ "sequence": 3, "resOutputsEvent": { "metadata": { "op": "update", "urn": "u",
+            "old": null, "new": { "type": "t", "inputs": { "a\"b": 1, "c": {"d": "x"} }, "outputs": {},
+            "initErrors": ["x is wrong"] }, "detailedDiff": { "outputs.c": {"diffKind": "update"} } } } }"#;
+        let expected = r#"{ "sequence": 3, "resOutputsEvent": { "metadata": { "op": "update", "urn": "u",
+            "old": null, "new": { "type": "t", "inputs": {"a\"b":"[masked]","c":"[masked]"}, "outputs": {},
+            "initErrors": [] }, "detailedDiff": { "outputs.c": {"diffKind": "update"} } } } }"#;
+        assert_eq!(without_values(event).as_deref(), Some(expected));
+        for (event, expected) in [
+            (
+                r#"{"preludeEvent":{"config":{"shop:size":"big"}},"sequence":0}"#,
+                Some(r#"{"preludeEvent":{"config":{"shop:size":"[masked]"}},"sequence":0}"#),
+            ),
+            (
+                r#"{"policyRemediateEvent":{"before":{"a":1},"after":"x","policyName":"p"}}"#,
+                Some(
+                    r#"{"policyRemediateEvent":{"before":{"a":"[masked]"},"after":"[masked]","policyName":"p"}}"#,
+                ),
+            ),
+            (
+                r#"{"diagnosticEvent":{"message":"done"},"resourcePreEvent":null}"#,
+                Some(r#"{"diagnosticEvent":{"message":"done"},"resourcePreEvent":null}"#),
+            ),
+            (r#"{"resourcePreEvent":{"metadata":7}}"#, None),
+            (r#"{"sequence":1"#, None),
+        ] {
+            assert_eq!(without_values(event).as_deref(), expected, "{event}");
+        }
+    }
 
     fn batch(kind: &str, op: &str, old: &Value, new: &Value) -> Value {
         let metadata = json!({ "op": op, "urn": "urn", "old": old, "new": new, "detailedDiff": null });

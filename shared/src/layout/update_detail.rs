@@ -6,6 +6,9 @@ use super::key::Key;
 use super::record::Record;
 use crate::domain::ids::UpdateId;
 
+/// What is shown in place of a value that the caller may not see.
+const MASK: &str = "[masked]";
+
 /// What the client sent at the begin of an update, for the history. Written once, with the update's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateDetail {
@@ -24,6 +27,15 @@ impl Record for UpdateDetail {
 impl UpdateDetail {
     pub fn key(update: UpdateId) -> Key<Self> {
         Key::new(format!("UPDATE#{update}"), "DETAIL")
+    }
+
+    /// The same without the values of the configuration, for callers who may not see values.
+    #[must_use]
+    pub fn without_values(mut self) -> Self {
+        for value in self.config.values_mut() {
+            *value = ConfigValue { string: MASK.to_owned(), secret: false, object: false };
+        }
+        self
     }
 }
 

@@ -92,6 +92,14 @@ impl Caller {
         }
     }
 
+    /// Whether the caller may see the values of a stack that are no secrets: of its resources, and of its configuration.
+    ///
+    /// # Errors
+    /// [`AccessError::NoOrg`] for a caller who is not a member.
+    pub async fn sees_values(&self, ctx: &Context, address: &StackAddress) -> Result<bool, Error> {
+        Ok(self.on_stack(ctx, address).await?.has(Right::Plan))
+    }
+
     /// What the caller may do with a stack that does not exist yet. No tag gives a right to it.
     ///
     /// # Errors

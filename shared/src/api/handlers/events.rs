@@ -1,5 +1,6 @@
 //! The events of an update: stored as sent, and read in pages.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -9,13 +10,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::account;
 use crate::api::answer::Pieces;
 use crate::api::app::App;
 use crate::api::body::Body;
 use crate::api::path::{StackPath, UpdateText};
 use crate::api::response::{Answer, json_body, no_content};
 use crate::domain::claims::Claims;
-use crate::domain::events::without_unchanged;
+use crate::domain::events::{without_unchanged, without_values};
 use crate::layout::UpdateSummary;
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
@@ -80,6 +82,10 @@ fn summary(events: &[EngineEvent]) -> Option<UpdateSummary> {
 /// `pkg/backend/httpstate/client`).
 const POLICY_VIOLATIONS: &str = "9";
 
+/// The size of events without values, in sizes of the events, at most: a mask has ten bytes, and a member with a value at
+/// least five.
+const MASKED_FACTOR: usize = 3;
+
 /// A page of an update's events, in order: all, or those of one resource or one kind.
 pub(crate) async fn list(
     State(app): State<App>,
@@ -104,6 +110,10 @@ pub(crate) async fn list(
     }
     let page = event_service::read(&app, &caller, &address, &update, &from).await?;
     let bytes = page.bytes();
+    if !page.shows_values {
+        // A mask may be longer than a value.
+        account::take(bytes.saturating_mul(MASKED_FACTOR)).await.map_err(Error::from)?;
+    }
     if bytes <= SMALL_BYTES_MAX {
         return Ok(json_body(events_text(&page, &wanted)?.into_body()));
     }
@@ -122,10 +132,21 @@ fn events_text(page: &EventsPage, wanted: &EventFilter) -> Result<Pieces, Error>
             }
             let place: EventPlace = serde_json::from_str(event.get())
                 .map_err(|error| Error::Broken(format!("an event: {error}")))?;
+            // An event that does not parse may have values anywhere.
+            let Some(event) = shown(event, page.shows_values) else { continue };
             events.insert(place.sequence, event);
         }
     }
-    Pieces::of(&Events { events: events.into_values().collect(), continuation_token: page.next.clone() })
+    let events = events.values().map(|event| &**event).collect();
+    Pieces::of(&Events { events, continuation_token: page.next.clone() })
+}
+
+/// The event as the caller may see it; `None` if it cannot be shown.
+fn shown(event: &RawValue, shows_values: bool) -> Option<Cow<'_, RawValue>> {
+    match shows_values {
+        true => Some(Cow::Borrowed(event)),
+        false => RawValue::from_string(without_values(event.get())?).ok().map(Cow::Owned),
+    }
 }
 
 /// The requested events.

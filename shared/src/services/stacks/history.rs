@@ -37,6 +37,7 @@ pub async fn list(
         Some(PageOf { size, page }) => (size.saturating_mul(page.saturating_sub(1)), size),
         None => (0, u64::MAX),
     };
+    let sees_values = caller.sees_values(ctx, &head.value.address).await?;
     let Some(newest) = head.value.version.checked_sub(skip).filter(|newest| *newest > 0) else {
         return Ok(history);
     };
@@ -46,7 +47,7 @@ pub async fn list(
         let query = StackVersion::of_stack(id).query(after.take(), Order::Descending, limit);
         let page = store::query(ctx, &query).await?;
         for item in &page.items {
-            history.versions.push(StackVersion::decode(&item.value)?);
+            history.versions.push(shown(StackVersion::decode(&item.value)?, sees_values));
         }
         wanted = wanted.saturating_sub(page.items.len() as u64);
         after = page.items.last().map(|item| item.key.sort.clone());
@@ -73,5 +74,15 @@ pub async fn entry(
         (None, 0) => return Err(StackError::NeverUpdated(address.clone()).into()),
         (None, newest) => newest,
     };
-    Ok((stack_lookup::read_version(ctx, id, address, version).await?, newest))
+    let sees_values = caller.sees_values(ctx, &head.value.address).await?;
+    let version = stack_lookup::read_version(ctx, id, address, version).await?;
+    Ok((shown(version, sees_values), newest))
+}
+
+/// A version as a caller sees it.
+fn shown(version: StackVersion, sees_values: bool) -> StackVersion {
+    match sees_values {
+        true => version,
+        false => StackVersion { detail: version.detail.without_values(), ..version },
+    }
 }

@@ -66,6 +66,8 @@ pub struct EventsPage {
     pub batches: Vec<Bytes>,
     /// The position of the next page; `None` once the update is over and everything was read.
     pub next: Option<String>,
+    /// Whether the caller may see the values in them.
+    pub shows_values: bool,
 }
 
 impl EventsPage {
@@ -86,7 +88,8 @@ pub async fn read(
     update: &str,
     from: &str,
 ) -> Result<EventsPage, Error> {
-    let (_, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
+    let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
+    let shows_values = caller.sees_values(ctx, &located.head.value.address).await?;
     let after = (!from.is_empty()).then(|| from.to_owned());
     let query = EventBatch::of_update(id).query(after, Order::Ascending, BATCHES_PER_PAGE);
     let page = store::query(ctx, &query).await?;
@@ -109,7 +112,7 @@ pub async fn read(
         }
     }
     let live = record.value.is_live(ctx.now());
-    Ok(EventsPage { batches, next: (more || live).then_some(last) })
+    Ok(EventsPage { batches, next: (more || live).then_some(last), shows_values })
 }
 
 /// The text of a batch; `None` if it exceeds the rest of the page.

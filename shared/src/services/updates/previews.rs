@@ -68,6 +68,7 @@ pub async fn list(
 ) -> Result<Previews, Error> {
     let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
     let newest = head.value.version;
+    let sees_values = caller.sees_values(ctx, &head.value.address).await?;
     let mut entries =
         store::query_all(ctx, Preview::of_version(id, version.unwrap_or(newest)), PREVIEWS_MAX).await?;
     if !oldest_first {
@@ -93,7 +94,7 @@ pub async fn list(
         Ok(Some(Previewed {
             id,
             update: update.value,
-            detail,
+            detail: if sees_values { detail } else { detail.without_values() },
             summary: summary.map(|summary| summary.value),
         }))
     }));
