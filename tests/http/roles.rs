@@ -569,8 +569,6 @@ async fn a_viewer_sees_the_names_of_properties_without_their_values() {
         body["program"]["config"] = json!({ "shop:size": { "string": "large", "secret": false } });
         stack.begun(stack.post("/begin-update", &body)).await
     };
-    let preview = with_config(true).await;
-    preview.complete("succeeded").await.expect(204);
     let run = with_config(false).await;
     let new = json!({ "type": "t", "inputs": { "shop:size": "large" }, "outputs": { "url": ["large"] } });
     let metadata = json!({ "op": "create", "urn": "u", "type": "t", "old": null, "new": new });
@@ -581,6 +579,7 @@ async fn a_viewer_sees_the_names_of_properties_without_their_values() {
     let path = format!("{}/events", run.path);
     app.post(&format!("{path}/batch"), &events).update_token(&run.token).send().await.expect(204);
     run.complete("succeeded").await.expect(204);
+    with_config(true).await.complete("succeeded").await.expect(204);
     let viewer = app.member_with_role(Role::View, "vera", "laptop").await;
     let planner = app.member_with_role(Role::Plan, "paul", "laptop").await;
     let updates = format!("{}/updates", stack.path);
@@ -589,7 +588,7 @@ async fn a_viewer_sees_the_names_of_properties_without_their_values() {
         updates.clone(),
         format!("{updates}?output-type=service"),
         format!("{updates}/1"),
-        format!("{updates}/0/previews"),
+        format!("{updates}/latest/previews"),
         format!("{updates}/latest/timeline"),
     ] {
         for (token, sees) in [(&viewer, false), (&planner, true)] {
