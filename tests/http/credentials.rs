@@ -227,7 +227,7 @@ async fn wrong_passwords_are_slowed_for_their_user_alone() {
 }
 
 #[tokio::test]
-async fn wrong_passwords_for_many_users_are_slowed_for_their_address_alone() {
+async fn wrong_passwords_for_many_users_slow_their_address_alone() {
     let app = with_password().await;
     let from = async |address: &str, authorization: &str| {
         let request = Request::builder()

@@ -606,7 +606,7 @@ async fn an_admin_invites_people_without_another_way_in() {
     let elsewhere = app.other_user("mallory", "evil").await;
     for (user, token, role, status, words) in [
         ("bob", &app.token, "plan", 403, "has a password or an account"),
-        (USER, &app.token, "plan", 403, "nobody invites themselves"),
+        (USER, &app.token, "plan", 403, "a user cannot invite themselves"),
         ("mallory", &app.token, "plan", 409, "user mallory already exists"),
         ("carol", &app.token, "owner", 400, "invalid role"),
         ("carol", &elsewhere, "plan", 404, "organization acme not found"),

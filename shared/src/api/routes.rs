@@ -447,7 +447,7 @@ routes! {
         auth: Token, needs: Admin, group: Account, audit: "member.remove",
         answer: NoContent, id: DeleteOrganizationMember,
     }
-    /// Invite a person by a link that works once; a login that nobody has becomes a user and a member
+    /// Invite a person by a link that works once; a login that no user has becomes a user and a member
     POST "/api/orgs/{org}/members/{user}/invitation" => members::invite {
         auth: Token, needs: Admin, group: Account, audit: "user.invite",
         body: of::<MemberEdit>,

@@ -872,9 +872,9 @@ mod tests {
         let may = |on: &str| may_grant(&all, &admin, &scope(on));
         assert_eq!((may("web/dev"), may("net/dev"), may("*")), (true, false, false));
 
-        let nobody = actor(Role::None, &in_web);
-        assert_eq!(on(&nobody, &web, Tags::None).rights, Role::Plan.rights(), "it adds nothing");
-        assert_eq!(on(&nobody, &net, Tags::None).rights, Rights::NONE);
+        let without_role = actor(Role::None, &in_web);
+        assert_eq!(on(&without_role, &web, Tags::None).rights, Role::Plan.rights(), "it adds nothing");
+        assert_eq!(on(&without_role, &net, Tags::None).rights, Rights::NONE);
 
         let (member, rights) = (actor(Role::Member, &tagged), Role::Member.rights());
         assert_eq!(on(&member, &web, Tags::Unknown), Held { rights: Rights::NONE, rights_max: rights });

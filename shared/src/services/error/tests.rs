@@ -225,7 +225,7 @@ fn identity() -> Vec<IdentityError> {
         I::AlreadyMember { login: login(), org: org() },
         I::LastAdmin { login: login(), org: org() },
         I::RemovesSelf(org()),
-        I::NotInvited { login: login(), why: "nobody invites themselves" },
+        I::NotInvited { login: login(), why: "a user cannot invite themselves" },
         I::NoRole("owner".to_owned()),
         I::CustomRole,
         I::NoToken { login: login(), name: token() },

@@ -31,7 +31,7 @@ pub async fn add(
     orgs::change(ctx, org, login, LastAdmin::Stays, decide).await.map(drop)
 }
 
-/// Invites a person by a link that works once, and returns the role that the person has. A login that nobody has becomes
+/// Invites a person by a link that works once, and returns the role that the person has. A login that no user has becomes
 /// a user of this server, who is a member with this role. A member keeps the role, and is invited again only as long as
 /// the invitation is the member's one way in: an admin here does not sign in as somebody who has another.
 ///
@@ -53,7 +53,7 @@ pub async fn invite(
     let has = user.value.role_in(org).ok_or_else(|| IdentityError::UserExists(login.clone()))?;
     let refused = |why| Error::from(IdentityError::NotInvited { login: login.clone(), why });
     if caller.is_user(login) {
-        return Err(refused("nobody invites themselves"));
+        return Err(refused("a user cannot invite themselves"));
     }
     if user.value.orgs.len() > 1 {
         return Err(refused("this user is in another organization too, so the operator has to"));
