@@ -328,7 +328,7 @@ async fn a_token_works_in_its_scope_alone() {
         assert_eq!(page["stacks"].as_array().unwrap().len(), 1, "{page}");
         assert_eq!(page["stacks"][0]["projectName"], "web", "{page}");
         let words = app.get(&format!("{org}/tokens")).token(&token).send().await.refused(403);
-        let expected = format!("works in {on} alone: use another token");
+        let expected = format!("works only in {on}: use another token");
         assert!(words.contains(&expected), "{words}");
         app.post(&format!("{stacks}/net"), &json!({ "stackName": "new" }))
             .token(&token)
@@ -353,7 +353,7 @@ async fn a_token_with_a_scope_gives_no_more() {
     make(&app, PERSONAL, &token, json!({ "on": "web/dev" })).await;
     for on in ["*", "web/*", "net/dev", "tag:tier=one"] {
         let words = app.post(PERSONAL, &json!({ "on": on })).token(&token).send().await.refused(403);
-        assert!(words.contains("works in web/d* alone"), "{on}: {words}");
+        assert!(words.contains("works only in web/d*"), "{on}: {words}");
     }
     app.post(PERSONAL, &json!({ "on": "web" })).send().await.refused(400);
     app.post(&format!("{PERSONAL}/{first}/rotate"), &json!({})).token(&token).send().await.refused(403);

@@ -133,7 +133,7 @@ impl std::fmt::Display for NotAllowed {
         if let Some(within) = within {
             return write!(
                 f,
-                ", and the token {:?} of {login} works in {within} alone: use another token",
+                ", and the token {:?} of {login} works only in {within}: use another token",
                 token.as_str()
             );
         }

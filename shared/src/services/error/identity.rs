@@ -183,8 +183,8 @@ pub enum IdentityError {
     ExceedsOwnOrg(OrgName),
     /// A token would work in more of an organization than the token of the request.
     #[error(
-        "the token of this request works in {0} alone, and changes only tokens that work in a part of that: ask for a \
-         scope within it, or use another token"
+        "your token works only in {0}, so it can change only tokens that are limited to that or less: ask for a part of \
+         it, or use another token"
     )]
     ExceedsOwnScope(Scope),
     /// A token would outlive the token of the request.

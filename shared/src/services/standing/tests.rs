@@ -138,7 +138,7 @@ fn a_refused_token_of_a_part_names_the_part() {
     bob.token.within = Scope::parse("web/*").ok();
     assert_eq!(
         text_of(check(&bob)),
-        "this needs the role admin in acme, and the token \"ci\" of bob works in web/* alone: use another token"
+        "this needs the role admin in acme, and the token \"ci\" of bob works only in web/*: use another token"
     );
     let Err(Error::Access(AccessError::NotAllowed(why))) = check(&bob) else { panic!("it is allowed") };
     assert_eq!(why.lifted_in(), None, "only another token helps");
