@@ -222,8 +222,8 @@ pub struct Explained {
     pub rights: Vec<(Right, Vec<Reason>)>,
 }
 
-/// Explains what somebody may do with what has this name: a member, or the caller itself. What exists is not checked. The
-/// limit of a token is not counted.
+/// Explains what somebody may do with what has this name: a member, or the caller itself. What exists is not checked. Of the
+/// limits of a token, only its scope is counted.
 ///
 /// # Errors
 /// `AccessError::NotAllowed` for a caller who asks about others without being an admin there; [`AccessError::NoUser`] for

@@ -15,10 +15,10 @@ use crate::domain::names::{OrgName, ProjectName, StackAddress, StateAddress};
 use crate::domain::secret::holds_secret;
 use crate::domain::tfstate::Output;
 use crate::layout::{Record, StackEntry, StackOutputs, StateEntry, StateVersion};
-use crate::ports::{Item, Order};
+use crate::ports::Item;
 use crate::services::caller::Caller;
 use crate::services::states;
-use crate::services::store::stack_lookup;
+use crate::services::store::{page, stack_lookup};
 use crate::services::{Error, store, work};
 
 /// Stacks or states on one page. Each costs a read.
@@ -73,7 +73,8 @@ pub struct Valued {
 pub type With<T> = (Source, Option<Vec<T>>);
 
 /// One page of an organization's stacks, followed by its states, of one project or of all. Each has the names of its
-/// outputs. Returns the start of the next page too. One query, and one read for each, some at the same time.
+/// outputs. Returns the start of the next page too. One query, or one for each range of names if grants name a few, and
+/// one read for each, some at the same time.
 ///
 /// # Errors
 /// `AccessError::NoOrg`.
@@ -92,14 +93,19 @@ pub async fn list(
     };
     // Not the name of a state: it marks the start of the states.
     let after = after.filter(|after| *after != first_state);
-    let query = match kind {
-        Kind::Stack => StackEntry::of_org(org, project).query(after, Order::Ascending, PAGE),
-        Kind::State => StateEntry::of_org(org, project).query(after, Order::Ascending, PAGE),
+    let names = &sight.names();
+    let (found, last) = match kind {
+        Kind::Stack => {
+            let (all, listed) = (StackEntry::of_org(org, None), StackEntry::of_org(org, project));
+            page::read_named(ctx, &page::Named { all, listed, end: "", names }, after, PAGE).await?
+        }
+        Kind::State => {
+            let (all, listed) = (StateEntry::of_org(org, None), StateEntry::of_org(org, project));
+            page::read_named(ctx, &page::Named { all, listed, end: "", names }, after, PAGE).await?
+        }
     };
-    let page = store::query(ctx, &query).await?;
-    let last = page.items.last().map(|item| item.key.sort.clone());
-    let mut items = Vec::with_capacity(page.items.len());
-    for item in page.items {
+    let mut items = Vec::with_capacity(found.len());
+    for item in found {
         let is_shown = match kind {
             Kind::Stack => {
                 let (project, stack) = StackEntry::name_in(&item.key)?;
@@ -131,7 +137,7 @@ pub async fn list(
         listed.push(one?);
     }
     let next = match kind {
-        _ if page.more => last,
+        _ if last.is_some() => last,
         Kind::Stack => Some(first_state),
         Kind::State => None,
     };
