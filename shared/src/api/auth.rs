@@ -18,7 +18,7 @@ use super::app::App;
 use super::body::BodyLimit;
 use super::browser::{Browser, Cookie};
 use super::concurrency::{Holder, Permit};
-use super::error::{Failure, with_admins};
+use super::error::{Failure, Liftable};
 use super::extensions::{ClientCertificate, Peer, ShowedToken};
 use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;

@@ -163,8 +163,8 @@ pub(crate) async fn give(
     let lasts = chosen_days(&form)?;
     let name = login_codes::token_name(&app, "cli")?;
     context.detail(name.as_str());
-    let token = sessions::issue_token(&app, &session, &name, &asked.description, None, lasts).await?;
-    see_other(&format!("{}/?accessToken={token}&nonce={}", asked.port.address(), asked.nonce))
+    let token = sessions::issue_token(&app, &session, &name, &request.description, None, lasts).await?;
+    see_other(&format!("{}/?accessToken={token}&nonce={}", request.port.address(), request.nonce))
 }
 
 /// The page after the login, which the CLI leads to.

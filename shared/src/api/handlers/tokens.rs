@@ -109,8 +109,8 @@ pub(crate) trait AsksForToken {
 }
 
 impl AsksForToken for NewPersonalToken {
-    fn asked(self) -> Result<Asked, Error> {
-        let asked = asked(self.name, self.description, self.expires, self.on)?;
+    fn into_request(self) -> Result<TokenRequest, Error> {
+        let request = request_of(self.name, self.description, self.expires, self.on)?;
         let org = given(self.organization).map(|org| OrgName::parse(&org)).transpose()?;
         Ok(TokenRequest { role: role(self.role_id)?, org, ..request })
     }
@@ -123,29 +123,29 @@ impl AsksForToken for NewOrgToken {
             (true, Some(_)) => return Err(IdentityError::TwoRoles.into()),
             (false, role) => role,
         };
-        Ok(Asked { role, ..asked(self.name, self.description, self.expires, self.on)? })
+        Ok(TokenRequest { role, ..request_of(self.name, self.description, self.expires, self.on)? })
     }
 }
 
 impl AsksForToken for NewTeamToken {
-    fn asked(self) -> Result<Asked, Error> {
-        asked(self.name, self.description, self.expires, self.on)
+    fn into_request(self) -> Result<TokenRequest, Error> {
+        request_of(self.name, self.description, self.expires, self.on)
     }
 }
 
 /// What bodies for all kinds of tokens have. The expiry is in seconds since the epoch.
-fn asked(
+fn request_of(
     name: Option<String>,
     description: Option<String>,
     expires: Option<i64>,
     on: Option<String>,
-) -> Result<Asked, Error> {
-    Ok(Asked {
+) -> Result<TokenRequest, Error> {
+    Ok(TokenRequest {
         name: given(name).map(|name| TokenName::parse(&name)).transpose()?,
         description: description.unwrap_or_default(),
         expires: at(expires),
         within: given(on).map(|on| Scope::parse(&on)).transpose().map_err(InvalidInput::from)?,
-        ..Asked::default()
+        ..TokenRequest::default()
     })
 }
 

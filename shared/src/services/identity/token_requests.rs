@@ -151,8 +151,8 @@ pub async fn create(
         // It has no role of its own: the team's grants decide, and this limits them.
         Owner::Team(..) => (request.role.or(own.may), None, machine_name(request.name)?),
     };
-    let expires = asked.expires.or(own.expires);
-    let within = asked.within.or_else(|| own.within.clone());
+    let expires = request.expires.or(own.expires);
+    let within = request.within.or_else(|| own.within.clone());
     check_role(own, may)?;
     check_scope(own, within.as_ref())?;
     check_end(own, expires)?;
