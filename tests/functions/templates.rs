@@ -435,9 +435,10 @@ fn the_pulumi_program_is_as_the_sam_template() {
         let there = sam["Resources"][there]["Properties"]["Environment"]["Variables"].as_object().unwrap();
         assert!(variables.keys().eq(there.keys()), "{variables:?}");
     }
+    let secret = &resource("account")["environment"]["variables"]["STATEWRIGHT_SIGN_IN_SECRET"];
     assert_eq!(
-        (&parameters["SignInSecret"]["NoEcho"], &pulumi["config"]["signInSecret"]["secret"]),
-        (&true.into(), &true.into())
+        (&parameters["SignInSecret"]["NoEcho"], secret),
+        (&true.into(), &json!({ "fn::secret": "${signInSecret}" }))
     );
     for (name, there) in sam["Resources"].as_object().unwrap() {
         if there["Type"] == "AWS::Logs::QueryDefinition" {

@@ -120,7 +120,7 @@ async fn the_page_shows_what_asks_and_leads_to_this_machine() {
         page(CHALLENGE, "S256", "evil.example"),
     ] {
         let refused = browser.open(&wrong).await.refuses(400);
-        assert!(refused.starts_with("This page was not opened by `statewright login`"), "{refused}");
+        assert!(refused.ends_with("is missing or wrong: run `statewright login` again."), "{refused}");
     }
     app.advance(Duration::from_secs(3601));
     assert!(browser.open(&path).await.leads_to.starts_with("/signin?next="), "the sign-in is too old");
@@ -134,9 +134,10 @@ async fn a_code_is_used_once_by_the_program_that_began() {
     browser.send(Method::POST, "/cli-login/authorize", "cross-site", Some(&form())).await.refuses(403);
     let code = allow(&mut browser).await;
     // Somebody who sees the code has no verifier.
-    for wrong in ["", "short", CHALLENGE, &VERIFIER.replace('d', "e")] {
+    for wrong in ["short", CHALLENGE, &VERIFIER.replace('d', "e")] {
         assert_refused(&redeem(&app, &code, wrong).await);
     }
+    assert_eq!(redeem(&app, &code, "").await.expect(400)["error"], "invalid_request");
     let answer = redeem(&app, &code, VERIFIER).await;
     let body = answer.expect(200);
     assert_eq!(answer.headers["Cache-Control"], "no-store");
@@ -179,8 +180,8 @@ async fn codes_that_were_never_given_are_refused() {
     app.member("bob", "laptop").await;
     let code = allow(&mut signed_in(&app, USER).await).await;
     let secret = code.split('.').nth(1).unwrap();
+    assert_eq!(redeem(&app, "", VERIFIER).await.expect(400)["error"], "invalid_request");
     for wrong in [
-        "",
         ".",
         "alice.",
         secret,
@@ -263,7 +264,7 @@ async fn a_token_makes_short_lived_ones_that_allow_no_more() {
     let refused = shorten(&app, &machine).await;
     assert!(refused.status.is_client_error() && refused.status != 401, "{}", refused.text());
     assert_eq!(shorten(&app, "swt_unknown").await.expect(401)["error"], "invalid_grant");
-    assert_eq!(shorten(&app, "").await.status, 401);
+    assert_eq!(shorten(&app, "").await.expect(400)["error"], "invalid_request");
 }
 
 #[tokio::test]

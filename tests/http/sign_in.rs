@@ -220,7 +220,7 @@ async fn a_sign_in_ends_in_the_browser_that_began_it() {
     let callback = format!("/signin/corp/callback?{query}");
     // Somebody else's answer, in a browser without and with a sign-in of its own.
     let refused = victim.open(&callback).await.refuses(400);
-    assert!(refused.starts_with("This sign-in was not begun in this browser"), "{refused}");
+    assert!(refused.starts_with("This sign-in was begun in another browser"), "{refused}");
     victim.open("/signin/corp").await;
     let refused = victim.open(&callback).await.refuses(400);
     assert!(refused.starts_with("The answer of the provider belongs to another sign-in"), "{refused}");
@@ -251,7 +251,7 @@ async fn an_answer_of_one_provider_is_not_taken_for_another() {
     let led = browser.open("/signin/corp").await;
     let query = provider.sign_in(&led.leads_to, "bob");
     let refused = browser.open(&format!("/signin/other/callback?{query}")).await.refuses(400);
-    assert!(refused.starts_with("This sign-in was not begun in this browser"), "{refused}");
+    assert!(refused.starts_with("This sign-in was begun in another browser"), "{refused}");
     assert_eq!(other.take_requests(), [""; 0], "the code went nowhere");
     assert!(led.leads_to.contains("%2Fsignin%2Fcorp%2Fcallback"), "{}", led.leads_to);
 }
@@ -635,7 +635,7 @@ async fn a_person_makes_and_revokes_tokens() {
         "{}",
         page.text
     );
-    assert!(page.text.contains("Made 2026-01-01, never used, expires"), "{}", page.text);
+    assert!(page.text.contains("Created 2026-01-01, never used, expires"), "{}", page.text);
     let token = page.text.split("class=\"secret\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
     assert_eq!(app.get("/api/user").token(&token).send().await.expect(200)["githubLogin"], "bob");
     let again = browser.open("/user/settings/tokens").await;
