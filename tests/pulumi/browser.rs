@@ -169,7 +169,7 @@ async fn our_command_line_logs_in_by_a_browser() {
     at_provider(&mut page, &provider, "bob+dev").await;
     page.arrives(address.split('?').next().unwrap()).await;
     let text = page.text().await;
-    assert!(text.contains("logged in as bob") && text.contains("statewright login on "), "{text}");
+    assert!(text.contains("asks to log in as bob") && text.contains("statewright login on "), "{text}");
     page.check_page("authorize").await;
 
     // A program that guesses the state changes nothing, and the command waits on.

@@ -193,7 +193,7 @@ impl Caller {
                 most = most.or(access::most(&access, &self.actor(role_in(one))));
             }
         }
-        Standing::anywhere(self, first, most).check_named(self.needs(), "this", org.is_some())
+        Standing::anywhere(self, first, most).check_named(self.needs(), "this", orgs.len() == 1)
     }
 }
 
