@@ -1,6 +1,7 @@
 //! Clients with a token of a low role: what works, and what they show their users otherwise.
 
 use serde_json::json;
+use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::role::Role;
 use statewright_tests::app::TestApp;
 use statewright_tests::cli::PulumiCli;
@@ -123,6 +124,8 @@ async fn a_grant_on_one_project_shows_that_project() {
     let bob = cli.clone().token(app.member_with_role(Role::None, "bob", "ci").await);
     let grant = json!({ "to": "user:bob", "on": "granted/d*", "role": "plan" });
     app.post("/api/orgs/acme/grants", &grant).send().await.expect(200);
+    // Other servers apply it within a minute.
+    app.advance(REMEMBERED_FOR);
     let stacks = bob.run(["stack", "ls", "--all", "--json"]).await.assert_success().json();
     let names: Vec<&str> =
         stacks.as_array().unwrap().iter().map(|stack| stack["name"].as_str().unwrap()).collect();
