@@ -16,8 +16,7 @@ use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
-use statewright_shared::settings::Settings;
-use statewright_tests::app::{ORG, START, TestApp, USER};
+use statewright_tests::app::{Call, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::visitor::Visitor;
@@ -837,4 +836,71 @@ async fn rules_put_people_into_teams_that_exist() {
     providers::set_rules(&app.context, &corp, &[rule("dev", Role::Plan)]).await.unwrap();
     Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
     assert_eq!(members().await, BTreeMap::from([alice]));
+}
+
+/// A request to the API as the console in this browser sends it.
+fn from_console<'a>(app: &'a TestApp, browser: &Visitor, method: Method, path: &str) -> Call<'a> {
+    let cookie = format!("statewright={}", browser.cookies["statewright"]);
+    let call = app.request(method, path).anonymous().header("Cookie", &cookie);
+    call.header("X-Statewright-Console", "1")
+}
+
+#[tokio::test]
+async fn the_console_asks_the_api_as_the_signed_in_person() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let get = |path: &str| from_console(&app, &browser, Method::GET, path);
+    let user = get("/api/user").header("Sec-Fetch-Site", "same-origin").send().await.expect(200);
+    assert_eq!(user["githubLogin"], "bob");
+    let members = format!("/api/orgs/{ORG}/members");
+    get(&members).header("Sec-Fetch-Site", "same-origin").send().await.expect(200);
+
+    // Other sites, other pages of the same site, addresses that a person types, and clients that are no browser.
+    for site in ["cross-site", "same-site", "none"] {
+        get("/api/user").header("Sec-Fetch-Site", site).send().await.refused(403);
+    }
+    get("/api/user").send().await.refused(403);
+    let foreign = get("/api/user").header("Sec-Fetch-Site", "same-origin");
+    foreign.header("Origin", "https://evil.example").send().await.refused(403);
+    // The cookie alone, which a browser adds to any request.
+    let cookie = format!("statewright={}", browser.cookies["statewright"]);
+    let bare = app.get("/api/user").anonymous().header("Cookie", &cookie);
+    bare.header("Sec-Fetch-Site", "same-origin").send().await.refused(401);
+    // What is sent on purpose counts.
+    let both = get("/api/user").header("Sec-Fetch-Site", "same-origin").token("swt_0");
+    both.send().await.refused(401);
+
+    // Rows that take other credentials do not take the cookie.
+    let state = get(&format!("/tfstate/{ORG}/net")).header("Sec-Fetch-Site", "same-origin");
+    state.send().await.refused(401);
+    let update = "11111111-1111-4111-8111-111111111111";
+    let renew = format!("/api/stacks/{ORG}/web/dev/update/{update}/renew_lease");
+    let renew = from_console(&app, &browser, Method::POST, &renew).json(&json!({ "duration": 60 }));
+    renew.header("Sec-Fetch-Site", "same-origin").send().await.refused(401);
+}
+
+#[tokio::test]
+async fn rights_are_changed_from_the_console_soon_after_a_sign_in_only() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let post = |path: &str, body: &Value| {
+        let call = from_console(&app, &browser, Method::POST, path).json(body);
+        call.header("Sec-Fetch-Site", "same-origin")
+    };
+    let made = post("/api/user/tokens", &json!({ "name": "laptop" })).send().await.expect(200);
+    let token = made["tokenValue"].as_str().unwrap();
+    app.get("/api/user").token(token).send().await.expect(200);
+    app.advance(Duration::from_secs(3601));
+    let late = post("/api/user/tokens", &json!({ "name": "desk" })).send().await;
+    assert!(late.refused(401).contains("sign in again"), "{}", late.text());
+    // Everything else works for the day.
+    let stack = format!("/api/stacks/{ORG}/web");
+    post(&stack, &json!({ "stackName": "dev" })).send().await.expect(200);
+    // A session of a removed user ends within a minute.
+    users::remove(&app.context, &login("bob")).await.unwrap();
+    app.advance(Duration::from_secs(61));
+    let gone = from_console(&app, &browser, Method::GET, "/api/user");
+    gone.header("Sec-Fetch-Site", "same-origin").send().await.refused(401);
 }

@@ -26,7 +26,7 @@ use super::page;
 use super::path::UpdatePath;
 use super::request_context::RequestContext;
 use super::response::takes_gzip;
-use super::route::{Auth, Route};
+use super::route::{Auth, Group, Route};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
@@ -150,9 +150,14 @@ async fn admit(
             Some(app.concurrency().acquire(Holder::Person(requester))?)
         }
         Auth::Token => {
-            let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
-            let authenticated = tokens::authenticate(app, token);
-            let caller = with_prefetch(app, context, authenticated, |caller| caller).await?;
+            let caller = match console(parts)? {
+                Some(browser) => of_console(app, route, context, &browser).await?,
+                None => {
+                    let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
+                    let authenticated = tokens::authenticate(app, token);
+                    with_prefetch(app, context, authenticated, |caller| caller).await?
+                }
+            };
             let requester = caller.requester();
             context.asked_by(requester.clone());
             let caller = authorize(app, route, caller, context, None).await?;
@@ -245,6 +250,37 @@ async fn authorize(
         caller.check_early(app, context.org().as_ref()).await?;
     }
     Ok(caller)
+}
+
+/// The header with which the console marks its requests. Forms cannot set it, and pages of other sites need a
+/// permission for it that this server does not give.
+const OF_CONSOLE: &str = "x-statewright-console";
+
+/// The browser in which the console asks; `None` for clients that show a token.
+fn console(parts: &Parts) -> Result<Option<Browser>, Failure> {
+    if parts.headers.contains_key(AUTHORIZATION) || !parts.headers.contains_key(OF_CONSOLE) {
+        return Ok(None);
+    }
+    let browser = Browser::of(&parts.headers, &parts.uri);
+    browser.check_same_origin()?;
+    Ok(Some(browser))
+}
+
+/// The user who is signed in with the browser of the console. What decides about rights needs a recent sign-in, as it does
+/// on the pages of the user's own tokens.
+async fn of_console(
+    app: &App,
+    route: &Route,
+    context: &RequestContext,
+    browser: &Browser,
+) -> Result<Caller, Failure> {
+    let cookie = browser.cookie(Cookie::Session).ok_or(SignInError::NoSession)?;
+    let authenticated = sessions::authenticate(app, cookie);
+    let session = with_prefetch(app, context, authenticated, |session| &session.caller).await?;
+    if route.group == Group::Account && route.method != Method::GET {
+        session.check_recent(app)?;
+    }
+    Ok(session.caller)
 }
 
 /// The credentials of this scheme. HTTP compares schemes without case.

@@ -10,7 +10,7 @@ use crate::domain::role::Right;
 pub enum Auth {
     /// None: the route is public.
     Public,
-    /// A user's access token: `Authorization: token …`.
+    /// A user's access token: `Authorization: token …`. The console in a browser shows a session instead.
     Token,
     /// The token of another issuer, in the body.
     Exchange,
