@@ -13,6 +13,7 @@ mod call_counts;
 mod cases;
 mod check;
 mod checkpoints;
+mod console;
 mod credentials;
 mod dependencies;
 mod document;

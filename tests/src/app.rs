@@ -469,6 +469,12 @@ impl TestApp {
         text
     }
 
+    /// The address of the console with the API of this server. It is served until the runtime ends.
+    pub async fn console(&self) -> String {
+        let (address, _) = serve(statewright_console::around(self.router(), api::has_path_like)).await;
+        format!("http://{address}")
+    }
+
     /// Another process on the same store, with this name as a publisher and with empty caches.
     pub async fn another_process(&self, publisher: &str) -> Self {
         let Context { ledger, blobs, keys, clock, ids, .. } = &*self.context;

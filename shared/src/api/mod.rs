@@ -32,4 +32,4 @@ pub use app::{App, Limits};
 pub use error::Failure;
 pub use extensions::{ClientCertificate, Peer, RequestId, ShowedToken};
 pub use gateway::Gateway;
-pub use routes::{metrics_router, openapi, router};
+pub use routes::{has_path_like, metrics_router, openapi, router};

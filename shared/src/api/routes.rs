@@ -1556,6 +1556,17 @@ pub fn router<S: Serves>(app: impl Into<App>) -> Router {
     Router::new().fallback_service(table).layer(middleware::from_fn_with_state(app, access_log::observe))
 }
 
+/// Whether the first part of a path is that of a route. Names of organizations, which other paths begin with, are
+/// of the console.
+pub fn has_path_like(path: &str) -> bool {
+    let Some(asked) = first_part(path) else { return false };
+    ROUTES.iter().any(|route| first_part(route.path) == Some(asked))
+}
+
+fn first_part(path: &str) -> Option<&str> {
+    path.split('/').find(|part| !part.is_empty())
+}
+
 /// Answers a request that the table does not have. Without the integer code in the body, the CLI does not
 /// recognize a 404.
 async fn not_supported(request: Request) -> Failure {
@@ -1593,6 +1604,18 @@ mod tests {
             assert!(!route.summary.is_empty(), "{route:?} has no summary");
             assert!(names.insert(route.operation), "{} twice", route.operation);
             assert!(paths.insert((route.method.as_str(), route.path_in_document())), "{route:?} twice");
+        }
+    }
+
+    #[test]
+    fn the_first_part_of_a_path_tells_routes_from_pages() {
+        for path in
+            ["/api/user", "/api", "/tfstate/x", "/signin", "/user/settings/none", "/healthz", "//api/user"]
+        {
+            assert!(has_path_like(path), "{path}");
+        }
+        for path in ["/", "", "/main", "/main/api/dev", "/apis", "/main/-/locks"] {
+            assert!(!has_path_like(path), "{path}");
         }
     }
 

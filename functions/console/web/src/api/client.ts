@@ -1,0 +1,147 @@
+// The one way to the server: the public JSON API, with the session of this browser.
+
+import createClient from "openapi-fetch";
+import type { paths } from "./schema";
+
+/** The pages of paths that answer JSON to this method. */
+type With<Method extends string> = {
+  [Path in keyof paths]: paths[Path] extends { [M in Method]: { responses: { 200: { content: { "application/json": unknown } } } } }
+    ? Path
+    : never;
+}[keyof paths];
+
+type Answer<Path extends keyof paths, Method extends string> = paths[Path] extends {
+  [M in Method]: { responses: { 200: { content: { "application/json": infer Body } } } };
+}
+  ? Body
+  : never;
+
+/** The JSON that a GET of this path answers. */
+export type Got<Path extends With<"get">> = Answer<Path, "get">;
+
+type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
+
+/** The parameters in a path. */
+export type In<Path extends string> = [Names<Path>] extends [never] ? Record<string, never> : Record<Names<Path>, string>;
+
+type Query = Record<string, string | number | boolean | undefined>;
+
+/** A refusal of the server, or its absence. */
+export class ApiError extends Error {
+  constructor(
+    /** The HTTP status; 0 if no answer came. */
+    readonly status: number,
+    /** The word for scripts, such as `stack_locked`. */
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+// A browser asks no other site for permission to send it, and no form can.
+const CONSOLE = { "X-Statewright-Console": "1" };
+
+/** Leads to the page of sign-ins, and back to this address. */
+function signIn(): Promise<never> {
+  const here = window.location.pathname + window.location.search;
+  window.location.replace(`/signin?next=${encodeURIComponent(here)}`);
+  // Nothing is shown of a page that is about to go.
+  return new Promise(() => {});
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  const text = await response.text();
+  try {
+    const body = JSON.parse(text) as { message?: string; reason?: string };
+    // The status is in front of the text, for a terminal.
+    const message = (body.message ?? "").replace(/^[A-Z][A-Za-z ]+: /, "");
+    return new ApiError(response.status, body.reason ?? "", message || `The server answered ${response.status}.`);
+  } catch {
+    return new ApiError(response.status, "", `The server answered ${response.status}.`);
+  }
+}
+
+/** Sends a request. Every answer of the API comes through here. */
+async function send(request: Request): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(request);
+  } catch (error) {
+    if (request.signal.aborted) throw error;
+    throw new ApiError(0, "", "The server does not answer. Nothing was changed by this page.");
+  }
+  if (response.status === 401) return signIn();
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+const client = createClient<paths>({ baseUrl: window.location.origin, headers: CONSOLE, fetch: send });
+
+/** Reads JSON. */
+export async function read<Path extends With<"get">>(
+  path: Path,
+  names: In<Path>,
+  query: Query = {},
+  signal?: AbortSignal,
+): Promise<Got<Path>> {
+  // The document does not describe queries, so the types have none.
+  const get = client.GET as unknown as (path: string, options: unknown) => Promise<{ data?: unknown }>;
+  const { data } = await get(path, { params: { path: names, query }, signal });
+  return data as Got<Path>;
+}
+
+/** Sends a change, and returns its JSON; `undefined` without one. */
+export async function change<Path extends keyof paths>(
+  method: "POST" | "PATCH" | "DELETE",
+  path: Path,
+  names: In<Path & string>,
+  body?: unknown,
+): Promise<unknown> {
+  const ask = client[method] as unknown as (path: string, options: unknown) => Promise<{ data?: unknown }>;
+  const { data } = await ask(path as string, { params: { path: names }, body });
+  return data;
+}
+
+/** An address of the API. */
+export function address<Path extends keyof paths>(path: Path, names: In<Path & string>): string {
+  return (path as string).replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent((names as Record<string, string>)[name] ?? ""),
+  );
+}
+
+/** More than a page of this console should hold, in bytes. */
+export const TEXT_MAX = 32 * 1024 * 1024;
+
+/** A text that is longer than this console reads. */
+export class TooLong extends Error {}
+
+/** Reads an answer as text, and stops if it is too long to be shown. */
+export async function text(url: string, max = TEXT_MAX, signal?: AbortSignal): Promise<string> {
+  const response = await send(new Request(url, { headers: CONSOLE, signal }));
+  const reader = response.body?.getReader();
+  if (!reader) return response.text();
+  const decoder = new TextDecoder();
+  let read = 0;
+  let text = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    read += value.byteLength;
+    if (read > max) {
+      await reader.cancel();
+      throw new TooLong();
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+/** Saves an answer as a file, byte for byte. */
+export async function download(url: string, name: string): Promise<void> {
+  const response = await send(new Request(url, { headers: CONSOLE }));
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

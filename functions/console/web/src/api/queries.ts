@@ -1,0 +1,331 @@
+// What pages ask for. A list has a bound, and says when it has reached it.
+
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { type Got, address, read, text } from "./client";
+
+export type User = Got<"/api/user">;
+export type StackSummary = Got<"/api/user/stacks">["stacks"][number];
+export type Stack = Got<"/api/stacks/{orgName}/{projectName}/{stackName}">;
+export type Update = Got<"/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}">;
+export type StateSummary = Got<"/api/orgs/{orgName}/tfstates">["states"][number];
+export type State = Got<"/api/tfstates/{guid}">;
+export type StateVersion = Got<"/api/tfstates/{guid}/versions">["versions"][number];
+export type Rejected = Got<"/api/tfstates/{guid}/rejected">["rejected"][number];
+export type ListedLock = Got<"/api/orgs/{orgName}/tfstate-locks">["locks"][number];
+export type Lock = ListedLock["lock"];
+
+/** The address of a stack. */
+export interface StackName {
+  org: string;
+  project: string;
+  stack: string;
+}
+
+const stackPath = ({ org, project, stack }: StackName) => ({ orgName: org, projectName: project, stackName: stack });
+
+/** A list that was read up to a bound. */
+export interface Bounded<T> {
+  items: T[];
+  /** Whether there are more. */
+  more: boolean;
+}
+
+/** Reads pages until there are no more, or until the bound. */
+async function bounded<T>(
+  max: number,
+  page: (token: string | undefined) => Promise<{ items: T[]; next?: string | null }>,
+): Promise<Bounded<T>> {
+  const items: T[] = [];
+  let token: string | undefined;
+  do {
+    const { items: found, next } = await page(token);
+    items.push(...found);
+    token = next ?? undefined;
+  } while (token !== undefined && items.length < max);
+  return { items, more: token !== undefined };
+}
+
+/** Stacks, and states, in a list at most. */
+export const LIST_MAX = 2000;
+
+const EVERY_MINUTE = 60_000;
+
+export const user = queryOptions({
+  queryKey: ["user"],
+  queryFn: ({ signal }) => read("/api/user", {}, {}, signal),
+  staleTime: EVERY_MINUTE,
+});
+
+export const defaultOrganization = queryOptions({
+  queryKey: ["default-organization"],
+  queryFn: ({ signal }) => read("/api/user/organizations/default", {}, {}, signal),
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+export const stacks = (org: string, project?: string) =>
+  queryOptions({
+    queryKey: ["stacks", org, project ?? ""],
+    queryFn: ({ signal }) =>
+      bounded<StackSummary>(LIST_MAX, async (continuationToken) => {
+        const query = { organization: org, project: project || undefined, continuationToken };
+        const page = await read("/api/user/stacks", {}, query, signal);
+        return { items: page.stacks, next: page.continuationToken };
+      }),
+    // Looked at more often while something runs.
+    refetchInterval: ({ state }) => (state.data?.items.some((one) => one.lastUpdate === 0) ? 10_000 : EVERY_MINUTE),
+  });
+
+export const states = (org: string, project?: string) =>
+  queryOptions({
+    queryKey: ["states", org, project ?? ""],
+    queryFn: ({ signal }) =>
+      bounded<StateSummary>(LIST_MAX, async (continuationToken) => {
+        const query = { project: project || undefined, continuationToken };
+        const page = await read("/api/orgs/{orgName}/tfstates", { orgName: org }, query, signal);
+        return { items: page.states, next: page.continuationToken };
+      }),
+    refetchInterval: EVERY_MINUTE,
+  });
+
+export const locks = (org: string) =>
+  queryOptions({
+    queryKey: ["locks", org],
+    queryFn: ({ signal }) =>
+      bounded<ListedLock>(LIST_MAX, async (continuationToken) => {
+        const page = await read("/api/orgs/{orgName}/tfstate-locks", { orgName: org }, { continuationToken }, signal);
+        return { items: page.locks, next: page.continuationToken };
+      }),
+    refetchInterval: EVERY_MINUTE,
+  });
+
+export const stack = (name: StackName) =>
+  queryOptions({
+    queryKey: ["stack", name],
+    queryFn: ({ signal }) => read("/api/stacks/{orgName}/{projectName}/{stackName}", stackPath(name), {}, signal),
+    refetchInterval: ({ state }) => (state.data?.currentOperation ? 5_000 : EVERY_MINUTE),
+  });
+
+export const stackOutputs = (name: StackName, version: number) =>
+  queryOptions({
+    queryKey: ["stack-outputs", name, version],
+    queryFn: ({ signal }) =>
+      read("/api/stacks/{orgName}/{projectName}/{stackName}/outputs", stackPath(name), {}, signal),
+  });
+
+/** Who may do what with a stack. */
+export const collaborators = (name: StackName) =>
+  queryOptions({
+    queryKey: ["collaborators", name],
+    queryFn: ({ signal }) =>
+      read("/api/stacks/{orgName}/{projectName}/{stackName}/collaborators", stackPath(name), {}, signal),
+  });
+
+/** Entries on a page of a history. */
+export const HISTORY_PAGE = 50;
+
+export const history = (name: StackName) =>
+  infiniteQueryOptions({
+    queryKey: ["history", name],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { "output-type": "service", pageSize: HISTORY_PAGE, page: pageParam };
+      const path = "/api/stacks/{orgName}/{projectName}/{stackName}/updates";
+      return read(path, stackPath(name), query, signal) as unknown as Promise<{ updates: Update[]; total: number }>;
+    },
+    initialPageParam: 1,
+    getNextPageParam: (last, _, page) => (page * HISTORY_PAGE < last.total ? page + 1 : undefined),
+  });
+
+export const previews = (name: StackName) =>
+  queryOptions({
+    queryKey: ["previews", name],
+    queryFn: ({ signal }) =>
+      read(
+        "/api/stacks/{orgName}/{projectName}/{stackName}/updates/latest/previews",
+        stackPath(name),
+        { pageSize: 100, page: 1 },
+        signal,
+      ),
+  });
+
+/** The entry of a version. It never changes. */
+export const update = (name: StackName, version: string) =>
+  queryOptions({
+    queryKey: ["update", name, version],
+    queryFn: ({ signal }) =>
+      read(
+        "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}",
+        { ...stackPath(name), version },
+        {},
+        signal,
+      ),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** The newest entry. `last` is what a list says of the last update, so that it is read again only after a new one. */
+export const latest = (name: StackName, last: number) =>
+  queryOptions({
+    queryKey: ["latest", name, last],
+    queryFn: ({ signal }) =>
+      read("/api/stacks/{orgName}/{projectName}/{stackName}/updates/latest", stackPath(name), {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+
+export const updateStatus = (name: StackName, id: string, isLive: boolean) =>
+  queryOptions({
+    queryKey: ["update-status", name, id],
+    queryFn: ({ signal }) =>
+      read(
+        "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}",
+        { ...stackPath(name), updateID: id },
+        {},
+        signal,
+      ),
+    refetchInterval: isLive ? 5_000 : false,
+  });
+
+/** The state of a stack at a version, or now. */
+export const exported = (name: StackName, version?: number) =>
+  queryOptions({
+    queryKey: ["export", name, version ?? "now"],
+    queryFn: async ({ signal }) => JSON.parse(await text(exportAddress(name, version), undefined, signal)) as Exported,
+    staleTime: version === undefined ? 0 : Number.POSITIVE_INFINITY,
+    gcTime: 60_000,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+
+export function exportAddress(name: StackName, version?: number): string {
+  const path = "/api/stacks/{orgName}/{projectName}/{stackName}/export";
+  return version === undefined
+    ? address(path, stackPath(name))
+    : address(`${path}/{version}` as const, { ...stackPath(name), version: String(version) });
+}
+
+/** A deployment, as far as this console reads it. */
+export interface Exported {
+  version: number;
+  deployment: {
+    manifest?: { time?: string; version?: string };
+    secrets_providers?: { type?: string } | null;
+    resources?: Resource[] | null;
+    pending_operations?: { resource: Resource; type: string }[] | null;
+  } | null;
+}
+
+/** A resource of a deployment. */
+export interface Resource {
+  urn: string;
+  type: string;
+  id?: string;
+  custom?: boolean;
+  delete?: boolean;
+  protect?: boolean;
+  external?: boolean;
+  parent?: string;
+  provider?: string;
+  inputs?: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+  dependencies?: string[] | null;
+  propertyDependencies?: Record<string, string[] | null> | null;
+  created?: string;
+  modified?: string;
+}
+
+export const stateByName = (org: string, project: string, name: string) =>
+  queryOptions({
+    queryKey: ["state", org, project, name],
+    queryFn: ({ signal }) =>
+      read(
+        "/api/orgs/{orgName}/tfstates/{projectName}/{state}",
+        { orgName: org, projectName: project, state: name },
+        {},
+        signal,
+      ),
+    refetchInterval: ({ state }) => (state.data?.lock ? 10_000 : EVERY_MINUTE),
+  });
+
+export const stateVersions = (guid: string) =>
+  infiniteQueryOptions({
+    queryKey: ["state-versions", guid],
+    queryFn: ({ signal, pageParam }) =>
+      read("/api/tfstates/{guid}/versions", { guid }, { continuationToken: pageParam || undefined }, signal),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken ?? undefined,
+  });
+
+export const rejected = (guid: string) =>
+  queryOptions({
+    queryKey: ["rejected", guid],
+    queryFn: ({ signal }) => read("/api/tfstates/{guid}/rejected", { guid }, {}, signal),
+  });
+
+export const stateDiff = (guid: string, version: string, other: string) =>
+  queryOptions({
+    queryKey: ["state-diff", guid, version, other],
+    queryFn: ({ signal }) =>
+      read("/api/tfstates/{guid}/versions/{version}/diff/{other}", { guid, version, other }, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const members = (org: string) =>
+  queryOptions({
+    queryKey: ["members", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/members", { orgName: org }, {}, signal),
+  });
+
+export const teams = (org: string) =>
+  queryOptions({
+    queryKey: ["teams", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/teams", { orgName: org }, {}, signal),
+  });
+
+export const team = (org: string, name: string) =>
+  queryOptions({
+    queryKey: ["team", org, name],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/teams/{teamName}", { orgName: org, teamName: name }, {}, signal),
+  });
+
+export const grants = (org: string) =>
+  queryOptions({
+    queryKey: ["grants", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/grants", { orgName: org }, {}, signal),
+  });
+
+export const tokens = (org: string) =>
+  infiniteQueryOptions({
+    queryKey: ["tokens", org],
+    queryFn: ({ signal, pageParam }) =>
+      read("/api/orgs/{orgName}/tokens", { orgName: org }, { continuationToken: pageParam || undefined }, signal),
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken ?? undefined,
+  });
+
+/** What is asked of the audit trail. */
+export interface AuditFilter {
+  event?: string;
+  user?: string;
+}
+
+export const audit = (org: string, filter: AuditFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["audit", org, filter],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { ...auditQuery(filter), continuationToken: pageParam || undefined };
+      return read("/api/orgs/{orgName}/auditlogs/v2", { orgName: org }, query, signal);
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken ?? undefined,
+  });
+
+export const auditQuery = (filter: AuditFilter) => ({
+  eventFilter: filter.event || undefined,
+  userFilter: filter.user || undefined,
+});
+
+export const eventTypes = (org: string) =>
+  queryOptions({
+    queryKey: ["event-types", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/auditlogs/event-types", { orgName: org }, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });

@@ -1,0 +1,2 @@
+// Written when the server answers its document.
+export interface paths {}

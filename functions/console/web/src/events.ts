@@ -1,0 +1,207 @@
+// The events of an update: read until it ends, and folded into what happened to each resource.
+
+import { useEffect, useState } from "react";
+import { read } from "./api/client";
+import type { StackName } from "./api/queries";
+import { plain, typeIn } from "./format";
+import { type Difference, at, differences } from "./values";
+
+/** What an event says of a resource: pulumi v3.274.1, `sdk/go/common/apitype/events.go`. */
+interface Metadata {
+  op: string;
+  urn: string;
+  type: string;
+  old?: Side | null;
+  new?: Side | null;
+  diffs?: string[] | null;
+  detailedDiff?: Record<string, { diffKind?: string; inputDiff?: boolean }> | null;
+}
+
+interface Side {
+  id?: string;
+  inputs?: Record<string, unknown> | null;
+  outputs?: Record<string, unknown> | null;
+}
+
+export interface Event {
+  sequence: number;
+  timestamp: number;
+  diagnosticEvent?: {
+    urn?: string;
+    prefix?: string;
+    message: string;
+    severity: string;
+    ephemeral?: boolean;
+  };
+  stdoutEvent?: { message: string };
+  resourcePreEvent?: { metadata: Metadata };
+  resOutputsEvent?: { metadata: Metadata };
+  resOpFailedEvent?: { metadata: Metadata; steps?: number };
+  policyEvent?: { resourceUrn?: string; message: string; policyName: string; enforcementLevel: string };
+}
+
+/** Events that a page holds, at most. */
+export const EVENTS_MAX = 50_000;
+
+/** A page of events comes each second at first, and every five after half a minute: a person who watches stays cheap. */
+const OFTEN = 1000;
+const SELDOM = 5000;
+const OFTEN_FOR = 30_000;
+
+export interface Log {
+  events: Event[];
+  /** Whether everything was read, and the update has ended. */
+  isDone: boolean;
+  /** Whether there are more than a page holds. */
+  isCut: boolean;
+  error: unknown;
+}
+
+/** Waits, and then until the tab is looked at. */
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+  while (document.hidden && !signal.aborted) {
+    await new Promise<void>((resolve) => {
+      document.addEventListener("visibilitychange", () => resolve(), { once: true });
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+}
+
+export function useEvents({ org, project, stack }: StackName, id: string | undefined): Log {
+  const [log, setLog] = useState<Log>({ events: [], isDone: false, isCut: false, error: undefined });
+  useEffect(() => {
+    if (id === undefined) return;
+    const abort = new AbortController();
+    const { signal } = abort;
+    const events: Event[] = [];
+    setLog({ events: [], isDone: false, isCut: false, error: undefined });
+    const names = { orgName: org, projectName: project, stackName: stack, updateID: id };
+    const path = "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/events";
+    const follow = async () => {
+      const began = Date.now();
+      let continuationToken: string | undefined;
+      while (!signal.aborted) {
+        let page: { events: Event[]; continuationToken: string | null };
+        try {
+          page = (await read(path, names, { continuationToken }, signal)) as unknown as typeof page;
+        } catch (error) {
+          if (signal.aborted) return;
+          setLog((before) => ({ ...before, error }));
+          await pause(SELDOM, signal);
+          continue;
+        }
+        const last = events.at(-1)?.sequence ?? -1;
+        events.push(...page.events.filter((event) => event.sequence > last));
+        const isCut = events.length >= EVENTS_MAX;
+        const isDone = page.continuationToken === null;
+        setLog({ events: [...events], isDone, isCut, error: undefined });
+        if (isDone || isCut) return;
+        continuationToken = page.continuationToken ?? undefined;
+        // A full page is followed by another; an empty one by a wait.
+        if (page.events.length === 0) await pause(Date.now() - began < OFTEN_FOR ? OFTEN : SELDOM, signal);
+      }
+    };
+    void follow();
+    return () => abort.abort();
+  }, [org, project, stack, id]);
+  return log;
+}
+
+/** What happened to a resource. */
+export interface Step {
+  urn: string;
+  type: string;
+  operation: string;
+  status: "running" | "done" | "failed";
+  began: number;
+  ended: number | undefined;
+  changed: Metadata;
+}
+
+const OF_REPLACE = new Set(["create-replacement", "delete-replaced", "replace", "read-replacement", "import-replacement"]);
+
+/** The steps of an update, in the order in which they began. */
+export function stepsOf(events: Event[]): Step[] {
+  const steps = new Map<string, Step>();
+  for (const event of events) {
+    const found = event.resourcePreEvent ?? event.resOutputsEvent ?? event.resOpFailedEvent;
+    const metadata = found?.metadata;
+    if (!metadata) continue;
+    const { urn } = metadata;
+    const before = steps.get(urn);
+    const operation = OF_REPLACE.has(metadata.op) ? "replace" : metadata.op;
+    const status = event.resOpFailedEvent ? "failed" : event.resOutputsEvent ? "done" : "running";
+    // The parts of a replacement are one step; its last part does not know what changed.
+    const isPart = before?.operation === "replace" && operation === "replace";
+    const hasMore = Boolean(metadata.detailedDiff ?? metadata.diffs?.length);
+    steps.set(urn, {
+      urn,
+      type: metadata.type || typeIn(urn),
+      operation,
+      status: before?.status === "failed" ? "failed" : status,
+      began: before?.began ?? event.timestamp,
+      ended: status === "running" ? undefined : event.timestamp,
+      changed: isPart && !hasMore ? before.changed : metadata,
+    });
+  }
+  return [...steps.values()];
+}
+
+/** The properties that a step changes, as the engine tells them. */
+export function changesOf({ operation, changed }: Step): Difference[] {
+  const { old, new: next, detailedDiff, diffs } = changed;
+  if (operation === "create" || operation === "import" || operation === "read") {
+    return Object.entries(next?.inputs ?? {}).map(([path, value]) => ({ path, how: "added", new: value }));
+  }
+  if (operation === "delete") {
+    return Object.entries(old?.inputs ?? {}).map(([path, value]) => ({ path, how: "removed", old: value }));
+  }
+  if (detailedDiff && Object.keys(detailedDiff).length > 0) {
+    return Object.entries(detailedDiff).map(([path, { diffKind = "update", inputDiff }]) => ({
+      path,
+      how: diffKind.startsWith("add") ? "added" : diffKind.startsWith("delete") ? "removed" : "changed",
+      old: at(inputDiff ? old?.inputs : (old?.outputs ?? old?.inputs), path),
+      new: at(next?.inputs, path) ?? at(next?.outputs, path),
+    }));
+  }
+  const all = differences(old?.inputs ?? {}, next?.inputs ?? {});
+  if (!diffs?.length) return all;
+  return all.filter(({ path }) => diffs.some((name) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`)));
+}
+
+/** A line of an update's output. */
+export interface Line {
+  key: number;
+  at: number;
+  severity: string;
+  urn: string | undefined;
+  text: string;
+}
+
+/** What the program, the providers and the engine said. */
+export function linesOf(events: Event[]): Line[] {
+  return events.flatMap((event): Line[] => {
+    const { diagnosticEvent: said, stdoutEvent: printed, policyEvent: policy } = event;
+    const line = { key: event.sequence, at: event.timestamp };
+    if (said && !said.ephemeral) {
+      const text = plain((said.prefix ?? "") + said.message).trimEnd();
+      return text.trim() === "" ? [] : [{ ...line, severity: said.severity, urn: said.urn || undefined, text }];
+    }
+    if (printed) {
+      const text = plain(printed.message).trimEnd();
+      return text.trim() === "" ? [] : [{ ...line, severity: "info", urn: undefined, text }];
+    }
+    if (policy) {
+      const severity = policy.enforcementLevel === "mandatory" ? "error" : "warning";
+      return [{ ...line, severity, urn: policy.resourceUrn, text: `${policy.policyName}: ${plain(policy.message)}` }];
+    }
+    return [];
+  });
+}

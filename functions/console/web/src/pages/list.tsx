@@ -1,0 +1,243 @@
+// Stacks and states in one list.
+
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import * as queries from "../api/queries";
+import { count, instant, number } from "../format";
+import type { ListSearch } from "../router";
+import { Icon } from "../ui/icons";
+import { Badge, Empty, Failure, More, Notice, Search, Select, Time, Waiting, useTitle } from "../ui/parts";
+
+interface Row {
+  id: string;
+  kind: "stack" | "state";
+  project: string;
+  name: string;
+  isRunning: boolean;
+  lockedBy: string | undefined;
+  changed: number;
+  resources: number | undefined;
+  labels: Record<string, unknown>;
+}
+
+/** Rows that are drawn at first, and with each press of the button. */
+const SHOWN = 200;
+
+const ORDERS: Record<string, (a: Row, b: Row) => number> = {
+  name: (a, b) => a.project.localeCompare(b.project) || a.name.localeCompare(b.name),
+  changed: (a, b) => b.changed - a.changed,
+  resources: (a, b) => (b.resources ?? -1) - (a.resources ?? -1),
+};
+
+function useRows(org: string, project: string | undefined) {
+  const stacks = useQuery(queries.stacks(org, project));
+  const states = useQuery(queries.states(org, project));
+  const locks = useQuery(queries.locks(org));
+  const rows = useMemo(() => {
+    const held = new Map(locks.data?.items.map(({ stateId, lock }) => [stateId, lock.who || lock.principal]));
+    return [
+      ...(stacks.data?.items ?? []).map(
+        (one): Row => ({
+          id: `stack ${one.id}`,
+          kind: "stack",
+          project: one.projectName,
+          name: one.stackName,
+          isRunning: one.lastUpdate === 0,
+          lockedBy: undefined,
+          changed: one.lastUpdate === 0 ? Date.now() : (one.lastUpdate ?? 0) * 1000,
+          resources: one.resourceCount ?? undefined,
+          labels: {},
+        }),
+      ),
+      ...(states.data?.items ?? []).map(
+        (one): Row => ({
+          id: `state ${one.id}`,
+          kind: "state",
+          project: one.project,
+          name: one.state,
+          isRunning: false,
+          lockedBy: held.get(one.id),
+          changed: one.lastWrite ? instant(one.lastWrite) : 0,
+          resources: one.resourceCount ?? undefined,
+          labels: one.labels ?? {},
+        }),
+      ),
+    ];
+  }, [stacks.data, states.data, locks.data]);
+  return {
+    rows,
+    isWaiting: !(stacks.data || stacks.error) || !(states.data || states.error),
+    errors: [stacks, states].filter((query) => query.error),
+    more: Boolean(stacks.data?.more || states.data?.more),
+  };
+}
+
+function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boolean }) {
+  const title = isGrouped ? row.name : `${row.project}/${row.name}`;
+  const labels = Object.entries(row.labels);
+  return (
+    <li className="item">
+      <span className="item-kind" title={row.kind === "stack" ? "Pulumi stack" : "Terraform state"}>
+        <Icon name={row.kind} />
+        <span className="unseen">{row.kind}</span>
+      </span>
+      <span className="item-name">
+        {row.kind === "stack" ? (
+          <Link
+            className="strong"
+            to="/$org/$project/$stack"
+            params={{ org, project: row.project, stack: row.name }}
+          >
+            {title}
+          </Link>
+        ) : (
+          <Link
+            className="strong"
+            to="/$org/-/states/$project/$state"
+            params={{ org, project: row.project, state: row.name }}
+          >
+            {title}
+          </Link>
+        )}
+        {labels.slice(0, 4).map(([key, value]) => (
+          <span key={key} className="label ellipsis">
+            {key}={String(value)}
+          </span>
+        ))}
+      </span>
+      <span className="item-status">
+        {row.isRunning && (
+          <Badge tone="busy" icon="running">
+            Running
+          </Badge>
+        )}
+        {row.lockedBy !== undefined && (
+          <Badge tone="warn" icon="lock">
+            {row.lockedBy}
+          </Badge>
+        )}
+      </span>
+      <span className="item-count">{row.resources === undefined ? "–" : count(row.resources, "resource")}</span>
+      <span className="item-time faint">{row.isRunning ? "now" : <Time at={row.changed / 1000} />}</span>
+    </li>
+  );
+}
+
+export function List() {
+  const { org } = useParams({ from: "/$org/-/stacks" });
+  const search = useSearch({ from: "/$org/-/stacks" });
+  const navigate = useNavigate({ from: "/$org/-/stacks" });
+  const set = (changed: Partial<ListSearch>) =>
+    void navigate({ search: (before) => ({ ...before, ...changed }), replace: true });
+  const { rows, isWaiting, errors, more } = useRows(org, search.project);
+  // The address has what was typed; it must not lose a letter while the list is drawn.
+  const [typed, setTyped] = useState(search.q ?? "");
+  useEffect(() => setTyped(search.q ?? ""), [search.q]);
+  const words = useDeferredValue(typed);
+  const [shown, setShown] = useState(SHOWN);
+  useTitle("Stacks and states", org);
+
+  const sort = search.sort ?? "name";
+  const isGrouped = search.group !== "none" && sort === "name";
+  const projects = useMemo(() => [...new Set(rows.map((row) => row.project))].sort(), [rows]);
+  const found = useMemo(() => {
+    const letters = words.toLowerCase().split(/\s+/).filter(Boolean);
+    const isFound = (row: Row) => {
+      const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`);
+      const text = [`${row.project}/${row.name}`, ...labels].join(" ").toLowerCase();
+      return letters.every((word) => text.includes(word));
+    };
+    const wanted = rows.filter((row) => (!search.kind || row.kind === search.kind) && isFound(row));
+    return wanted.sort(ORDERS[sort]);
+  }, [rows, words, search.kind, sort]);
+  const page = found.slice(0, shown);
+  const groups = isGrouped ? [...new Set(page.map((row) => row.project))] : [""];
+
+  return (
+    <div className="page">
+      <div className="title-row">
+        <h1>Stacks and states</h1>
+        {!isWaiting && <span className="faint">{number(found.length)} of {number(rows.length)}</span>}
+      </div>
+      <div className="filters" role="search">
+        <Search
+          label="Filter by name or label"
+          value={typed}
+          onChange={(q) => {
+            setTyped(q);
+            set({ q: q || undefined });
+          }}
+        />
+        <Select
+          label="Kind"
+          value={search.kind ?? ""}
+          onChange={(kind) => set({ kind: (kind || undefined) as ListSearch["kind"] })}
+          options={[
+            ["", "Both"],
+            ["stack", "Stacks"],
+            ["state", "States"],
+          ]}
+        />
+        <Select
+          label="Project"
+          value={search.project ?? ""}
+          onChange={(project) => set({ project: project || undefined })}
+          options={[
+            ["", "All"],
+            ...[...new Set([...projects, ...(search.project ? [search.project] : [])])].map(
+              (name): [string, string] => [name, name],
+            ),
+          ]}
+        />
+        <Select
+          label="Sort by"
+          value={sort}
+          onChange={(sort) => set({ sort: (sort === "name" ? undefined : sort) as ListSearch["sort"] })}
+          options={[
+            ["name", "Name"],
+            ["changed", "Last change"],
+            ["resources", "Resources"],
+          ]}
+        />
+      </div>
+      {errors.map((query, index) => (
+        <Failure key={index} error={query.error} again={() => void query.refetch()} />
+      ))}
+      {more && (
+        <Notice>
+          Here are the first {number(queries.LIST_MAX)} of each kind, by name. Choose a project to see all of it.
+        </Notice>
+      )}
+      {isWaiting ? (
+        <Waiting rows={8} />
+      ) : found.length === 0 && errors.length === 0 ? (
+        <Empty icon="search" title={rows.length === 0 ? "There is nothing here yet" : "Nothing matches these filters"}>
+          {rows.length > 0 && (
+            <Link to="/$org/-/stacks" params={{ org }}>
+              Remove the filters
+            </Link>
+          )}
+        </Empty>
+      ) : (
+        groups.map((project) => (
+          <section key={project} className="card" aria-label={project || "All"}>
+            {isGrouped && (
+              <header className="card-head slim">
+                <h2>{project}</h2>
+              </header>
+            )}
+            <ul className="items">
+              {page
+                .filter((row) => !isGrouped || row.project === project)
+                .map((row) => (
+                  <Item key={row.id} org={org} row={row} isGrouped={isGrouped} />
+                ))}
+            </ul>
+          </section>
+        ))
+      )}
+      {found.length > shown && <More isLoading={false} onPress={() => setShown(shown + SHOWN)} />}
+    </div>
+  );
+}

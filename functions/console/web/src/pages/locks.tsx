@@ -1,0 +1,174 @@
+// Everything that somebody holds: updates of stacks, and locks of states.
+
+import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { Button } from "react-aria-components";
+import { change } from "../api/client";
+import * as queries from "../api/queries";
+import type { ListedLock, StackName } from "../api/queries";
+import { instant, kind, number } from "../format";
+import { Badge, Card, Confirm, Empty, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
+
+/** Running updates whose holder is read for the page. */
+const RUNNING_MAX = 50;
+
+export function CancelUpdate({ name, id, onClose }: { name: StackName; id: string; onClose: () => void }) {
+  const client = useQueryClient();
+  const cancel = async () => {
+    const names = { orgName: name.org, projectName: name.project, stackName: name.stack, updateID: id };
+    await change("POST", "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/cancel", names);
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm title={`Cancel the update of ${name.project}/${name.stack}?`} action="Cancel the update" onClose={onClose} run={cancel}>
+      <p>
+        Its client can save nothing more. What it saved so far becomes the next version, so the stack stays usable.
+      </p>
+      <p>
+        A resource that is being created at this moment may exist in the cloud and not in the state.{" "}
+        <code>pulumi refresh</code> shows it.
+      </p>
+    </Confirm>
+  );
+}
+
+export function Unlock({ lock, onClose }: { lock: ListedLock; onClose: () => void }) {
+  const client = useQueryClient();
+  const unlock = async (reason: string) => {
+    await change("DELETE", "/api/tfstates/{guid}/lock", { guid: lock.stateId }, { reason, ID: lock.lock.ID });
+    await client.invalidateQueries();
+  };
+  const who = lock.lock.who || lock.lock.principal;
+  return (
+    <Confirm title={`Unlock ${lock.project}/${lock.state}?`} action="Unlock" needsReason onClose={onClose} run={unlock}>
+      <p>
+        {who} holds the lock, <Time at={lock.lock.since} />. If that run still works, its next write is refused, and the
+        server keeps what it sent beside the versions.
+      </p>
+    </Confirm>
+  );
+}
+
+export function Locks() {
+  const { org } = useParams({ from: "/$org/-/locks" });
+  const stacks = useQuery(queries.stacks(org));
+  const locks = useQuery(queries.locks(org));
+  const running = (stacks.data?.items ?? []).filter((one) => one.lastUpdate === 0);
+  const names = running.slice(0, RUNNING_MAX).map((one) => ({
+    org: one.orgName,
+    project: one.projectName,
+    stack: one.stackName,
+  }));
+  const details = useQueries({ queries: names.map((name) => queries.stack(name)) });
+  const [cancelled, setCancelled] = useState<{ name: StackName; id: string }>();
+  const [unlocked, setUnlocked] = useState<ListedLock>();
+  useTitle("Locks", org);
+  return (
+    <div className="page">
+      <h1>Locks</h1>
+      <Card title="Updates of stacks" count={running.length}>
+        <Loaded of={stacks}>
+          {() =>
+            running.length === 0 ? (
+              <Empty icon="open" title="No update holds a stack" />
+            ) : (
+              <Table label="Updates that run" head={["Stack", "Update", "Holder", "Since", ""]}>
+                {names.map((name, index) => {
+                  const stack = details[index]?.data;
+                  const operation = stack?.currentOperation;
+                  return (
+                    <tr key={`${name.project}/${name.stack}`}>
+                      <td>
+                        <Link className="strong" to="/$org/$project/$stack" params={name}>
+                          {name.project}/{name.stack}
+                        </Link>
+                      </td>
+                      <td>
+                        <Badge tone="busy" icon="running">
+                          {operation ? kind(operation.kind) : "Running"}
+                        </Badge>
+                      </td>
+                      <td>{operation?.author ?? "–"}</td>
+                      <td>
+                        <Time at={operation?.started} />
+                      </td>
+                      <td className="actions">
+                        {stack?.activeUpdate && operation && (
+                          <Button
+                            className="button small bad"
+                            onPress={() => setCancelled({ name, id: stack.activeUpdate })}
+                          >
+                            Cancel
+                          </Button>
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
+              </Table>
+            )
+          }
+        </Loaded>
+        {running.length > RUNNING_MAX && (
+          <Notice>
+            Here are the first {RUNNING_MAX} of {number(running.length)} updates that run.
+          </Notice>
+        )}
+      </Card>
+      <Card title="Locks of states" count={locks.data?.items.length}>
+        <Loaded of={locks}>
+          {({ items, more }) =>
+            items.length === 0 ? (
+              <Empty icon="open" title="No state is locked" />
+            ) : (
+              <>
+                <Table label="Locks of states" head={["State", "Operation", "Holder", "Client", "Since", ""]}>
+                  {[...items]
+                    .sort((a, b) => instant(a.lock.since) - instant(b.lock.since))
+                    .map((one) => (
+                      <tr key={one.stateId}>
+                        <td>
+                          <Link
+                            className="strong"
+                            to="/$org/-/states/$project/$state"
+                            params={{ org, project: one.project, state: one.state }}
+                          >
+                            {one.project}/{one.state}
+                          </Link>
+                        </td>
+                        <td>
+                          <Badge tone="warn" icon="lock">
+                            {one.lock.byHand ? "By hand" : one.lock.operation.replace("OperationType", "") || "Lock"}
+                          </Badge>
+                          {one.lock.info && <div className="faint message">{one.lock.info}</div>}
+                        </td>
+                        <td>
+                          {one.lock.who || one.lock.principal}
+                          <div className="faint">
+                            {one.lock.principal}, token {one.lock.token}
+                          </div>
+                        </td>
+                        <td>{one.lock.version || "–"}</td>
+                        <td>
+                          <Time at={one.lock.since} />
+                        </td>
+                        <td className="actions">
+                          <Button className="button small bad" onPress={() => setUnlocked(one)}>
+                            Unlock
+                          </Button>
+                        </td>
+                      </tr>
+                    ))}
+                </Table>
+                {more && <Notice>Here are the first {number(queries.LIST_MAX)} locks.</Notice>}
+              </>
+            )
+          }
+        </Loaded>
+      </Card>
+      {cancelled && <CancelUpdate {...cancelled} onClose={() => setCancelled(undefined)} />}
+      {unlocked && <Unlock lock={unlocked} onClose={() => setUnlocked(undefined)} />}
+    </div>
+  );
+}

@@ -1,0 +1,328 @@
+// A stack: what is around all of its pages, and its overview.
+
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { Button } from "react-aria-components";
+import { change } from "../api/client";
+import * as queries from "../api/queries";
+import type { Stack, StackName } from "../api/queries";
+import { duration, instant, kind, number } from "../format";
+import { Icon } from "../ui/icons";
+import {
+  Badge,
+  Card,
+  Changes,
+  Copy,
+  Empty,
+  Facts,
+  Failure,
+  Loaded,
+  Result,
+  Table,
+  Time,
+  Waiting,
+  useNow,
+  useTitle,
+} from "../ui/parts";
+import { MASK, ciphertext, hasSecret, isObject, shown } from "../values";
+import { CancelUpdate } from "./locks";
+
+export const useStackName = (): StackName => useParams({ from: "/$org/$project/$stack" });
+
+function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
+  const now = useNow(1000);
+  const [isAsking, ask] = useState(false);
+  const operation = stack.currentOperation;
+  if (!operation) return null;
+  return (
+    <div className="notice busy row">
+      <Badge tone="busy" icon="running">
+        {kind(operation.kind)} is running
+      </Badge>
+      <span>
+        by <strong>{operation.author}</strong>, for {duration((now - instant(operation.started)) / 1000)}
+      </span>
+      <span className="spring" />
+      <Link
+        className="button"
+        to="/$org/$project/$stack/updates/$version"
+        params={{ ...name, version: String(stack.version + 1) }}
+      >
+        Watch it
+      </Link>
+      <Button className="button bad" onPress={() => ask(true)}>
+        Cancel
+      </Button>
+      {isAsking && <CancelUpdate name={name} id={stack.activeUpdate} onClose={() => ask(false)} />}
+    </div>
+  );
+}
+
+export function StackPage() {
+  const name = useStackName();
+  const stack = useQuery(queries.stack(name));
+  const { org, project } = name;
+  return (
+    <div className="page">
+      <div className="crumbs">
+        <Link to="/$org/-/stacks" params={{ org }} search={{ project }}>
+          {project}
+        </Link>
+        <span aria-hidden="true">/</span>
+      </div>
+      <div className="title-row">
+        <h1>
+          <Icon name="stack" /> {name.stack}
+        </h1>
+        <Copy text={`${org}/${project}/${name.stack}`} label="Copy the name of the stack" />
+      </div>
+      {stack.data ? (
+        <>
+          <RunningUpdate name={name} stack={stack.data} />
+          <nav className="tabs" aria-label="Stack">
+            <Link to="/$org/$project/$stack" params={name} activeOptions={{ exact: true, includeSearch: false }}>
+              Overview
+            </Link>
+            <Link to="/$org/$project/$stack/resources" params={name} activeOptions={{ includeSearch: false }}>
+              Resources
+            </Link>
+            <Link to="/$org/$project/$stack/updates" params={name} activeOptions={{ includeSearch: false }}>
+              Activity
+            </Link>
+            <Link to="/$org/$project/$stack/versions" params={name} activeOptions={{ includeSearch: false }}>
+              Versions
+            </Link>
+          </nav>
+          <Outlet />
+        </>
+      ) : stack.error ? (
+        <Failure error={stack.error} again={() => void stack.refetch()} />
+      ) : (
+        <Waiting rows={6} />
+      )}
+    </div>
+  );
+}
+
+/** The value with each secret in it opened. Each opening is recorded in the audit trail. */
+async function opened(name: StackName, value: unknown): Promise<unknown> {
+  const sealed = ciphertext(value);
+  if (sealed !== undefined) {
+    const names = { orgName: name.org, projectName: name.project, stackName: name.stack };
+    const path = "/api/stacks/{orgName}/{projectName}/{stackName}/decrypt";
+    const answer = (await change("POST", path, names, { ciphertext: sealed })) as { plaintext: string };
+    const bytes = Uint8Array.from(atob(answer.plaintext), (letter) => letter.charCodeAt(0));
+    return JSON.parse(new TextDecoder().decode(bytes)) as unknown;
+  }
+  if (Array.isArray(value)) {
+    const all: unknown[] = [];
+    for (const one of value) all.push(await opened(name, one));
+    return all;
+  }
+  if (!isObject(value)) return value;
+  const all: Record<string, unknown> = {};
+  for (const [key, one] of Object.entries(value)) all[key] = await opened(name, one);
+  return all;
+}
+
+/** A value whose secrets are masked until a person asks for them. */
+export function Value({ value, open }: { value: unknown; open?: () => Promise<unknown> }) {
+  const [plain, setPlain] = useState<{ value: unknown }>();
+  const [isOpening, setOpening] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const isSecret = hasSecret(value);
+  const show = async () => {
+    if (!open) return;
+    setOpening(true);
+    setError(undefined);
+    try {
+      setPlain({ value: await open() });
+    } catch (error) {
+      setError(error);
+    } finally {
+      setOpening(false);
+    }
+  };
+  const text = shown(plain ? plain.value : value);
+  return (
+    <div className="value">
+      <code className={isSecret && !plain ? "masked" : ""}>{text}</code>
+      {isSecret && plain && (
+        <Button className="button small" onPress={() => setPlain(undefined)}>
+          Hide
+        </Button>
+      )}
+      {isSecret && !plain && open && (
+        <Button className="button small" onPress={() => void show()} isDisabled={isOpening}>
+          <Icon name="eye" /> Show
+        </Button>
+      )}
+      {!isSecret && text !== "" && <Copy text={text} label="Copy the value" />}
+      {error !== undefined && <Failure error={error} />}
+    </div>
+  );
+}
+
+function Outputs({ name, version }: { name: StackName; version: number }) {
+  const outputs = useQuery(queries.stackOutputs(name, version));
+  return (
+    <Card title="Outputs" count={outputs.data ? Object.keys(outputs.data.outputs).length : undefined}>
+      <Loaded of={outputs}>
+        {(found) => {
+          const entries = Object.entries(found.outputs as Record<string, unknown>);
+          const provider = (found as { secretsProviders?: { type?: string } }).secretsProviders;
+          // A passphrase or another key is not of this server.
+          const isOpenable = provider?.type === "service";
+          if (entries.length === 0) return <Empty title="This stack has no outputs" />;
+          return (
+            <>
+              <Table label="Outputs" head={["Name", "Value"]}>
+                {entries.map(([key, value]) => (
+                  <tr key={key}>
+                    <th scope="row">
+                      <code>{key}</code>
+                    </th>
+                    <td>
+                      <Value value={value} open={isOpenable ? () => opened(name, value) : undefined} />
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              {entries.some(([, value]) => hasSecret(value)) && (
+                <p className="foot">
+                  {isOpenable
+                    ? "Showing a secret is recorded in the audit trail."
+                    : "The secrets of this stack have a key that this server does not have."}
+                </p>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+    </Card>
+  );
+}
+
+interface ConfigValue {
+  string: string;
+  secret: boolean;
+}
+
+function Configuration({ config }: { config: Record<string, ConfigValue> }) {
+  const entries = Object.entries(config);
+  return (
+    <Card title="Configuration of the last update" count={entries.length}>
+      {entries.length === 0 ? (
+        <p className="none">It had none.</p>
+      ) : (
+        <Table label="Configuration" head={["Key", "Value"]}>
+          {entries.map(([key, value]) => (
+            <tr key={key}>
+              <th scope="row">
+                <code>{key}</code>
+              </th>
+              <td>
+                <code className={value.secret ? "masked" : ""}>{value.secret ? MASK : value.string}</code>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+const PERMISSIONS: Record<number, string> = { 0: "none", 101: "read", 102: "write", 103: "admin", 104: "creator" };
+
+function Access({ name }: { name: StackName }) {
+  const people = useQuery(queries.collaborators(name));
+  if (people.error) return null;
+  return (
+    <Card title="Who may use it" count={people.data?.users.length}>
+      <Loaded of={people}>
+        {({ users }) => (
+          <ul className="plain-list">
+            {users.slice(0, 20).map(({ user, permission }) => (
+              <li key={user.githubLogin} className="list-row">
+                <Icon name="person" />
+                <span>{user.githubLogin}</span>
+                <span className="end faint">{PERMISSIONS[permission] ?? permission}</span>
+              </li>
+            ))}
+            {users.length > 20 && <li className="none">and {number(users.length - 20)} more</li>}
+          </ul>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+export function StackOverview() {
+  const name = useStackName();
+  const stack = useQuery(queries.stack(name)).data;
+  useTitle(`${name.project}/${name.stack}`);
+  if (!stack) return null;
+  return <OverviewOf name={name} stack={stack} />;
+}
+
+function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
+  const last = useQuery({ ...queries.latest(name, stack.version), enabled: stack.version > 0 });
+  const tags = Object.entries(stack.tags);
+  return (
+    <div className="main-and-side">
+      <div>
+        <Outputs name={name} version={stack.version} />
+        {last.data && <Configuration config={last.data.info.config as Record<string, ConfigValue>} />}
+      </div>
+      <div>
+        <Card title="Last update">
+          {stack.version === 0 ? (
+            <p className="none">It was never updated.</p>
+          ) : (
+            <Loaded of={last}>
+              {(update) => (
+                <div className="pad">
+                  <p className="row">
+                    <Result result={update.info.result} />
+                    <Link
+                      to="/$org/$project/$stack/updates/$version"
+                      params={{ ...name, version: String(update.version) }}
+                    >
+                      {kind(update.info.kind)} {update.version}
+                    </Link>
+                  </p>
+                  {update.info.message && <p className="faint">{update.info.message}</p>}
+                  <Facts
+                    of={[
+                      ["By", update.requestedBy.githubLogin],
+                      ["Ended", <Time key="t" at={update.info.endTime} />],
+                      ["Took", duration(update.info.endTime - update.info.startTime)],
+                      ["Changes", <Changes key="c" counts={update.info.resourceChanges} />],
+                      ["Resources", number(update.info.resourceCount)],
+                    ]}
+                  />
+                </div>
+              )}
+            </Loaded>
+          )}
+        </Card>
+        <Card title="Tags" count={tags.length}>
+          {tags.length === 0 ? (
+            <p className="none">It has none.</p>
+          ) : (
+            <div className="pad">
+              <Facts of={tags.map(([key, value]) => [key, value])} />
+            </div>
+          )}
+        </Card>
+        <Access name={name} />
+        <Card title="Use it">
+          <div className="pad">
+            <pre className="code" tabIndex={0}>{`pulumi stack select ${name.org}/${name.project}/${name.stack}`}</pre>
+          </div>
+        </Card>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,379 @@
+// One update or preview: what it did to each resource, and what was said; live while it runs.
+
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
+import { Button } from "react-aria-components";
+import { ApiError } from "../api/client";
+import * as queries from "../api/queries";
+import type { StackName, Update } from "../api/queries";
+import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvents } from "../events";
+import { done, duration, kind, nameIn, number, shortType } from "../format";
+import type { UpdateSearch } from "../router";
+import { Icon } from "../ui/icons";
+import { Badge, Card, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
+import { type Difference, shown } from "../values";
+import { useStackName } from "./stack";
+
+/** Steps and lines that are drawn at first, and with each press of the button. */
+const SHOWN = 200;
+
+const HOW: Record<Difference["how"], string> = { added: "+", removed: "−", changed: "~" };
+
+/** Properties with what they were and are. */
+export function Diff({ of }: { of: Difference[] }) {
+  if (of.length === 0) return <p className="none">No property changed.</p>;
+  return (
+    <ul className="diff">
+      {of.slice(0, SHOWN).map(({ path, how, old, new: next }) => (
+        <li key={path} className={`diff-${how}`}>
+          <span className="sign" aria-hidden="true">
+            {HOW[how]}
+          </span>
+          <span className="unseen">{how}: </span>
+          <code className="diff-path">{path}</code>
+          <span className="diff-values">
+            {how !== "added" && <code className="old">{shown(old)}</code>}
+            {how === "changed" && (
+              <span aria-hidden="true" className="arrow">
+                →
+              </span>
+            )}
+            {how !== "removed" && <code className="new">{shown(next)}</code>}
+          </span>
+        </li>
+      ))}
+      {of.length > SHOWN && <li className="none">and {number(of.length - SHOWN)} more</li>}
+    </ul>
+  );
+}
+
+const TONES = { running: "busy", done: "good", failed: "bad" } as const;
+
+function StepRow({ step, isOpen, onToggle, name }: { step: Step; isOpen: boolean; onToggle: () => void; name: StackName }) {
+  const took = step.ended === undefined ? undefined : step.ended - step.began;
+  return (
+    <li className={`step${isOpen ? " open" : ""}`}>
+      <Button className="step-head" aria-expanded={isOpen} onPress={onToggle}>
+        <Icon name={isOpen ? "down" : "right"} />
+        <span className={`sign op-${step.operation}`} aria-hidden="true">
+          {{ create: "+", update: "~", delete: "−", replace: "±", same: " " }[step.operation] ?? "·"}
+        </span>
+        <span className="ellipsis strong">{nameIn(step.urn)}</span>
+        <span className="faint ellipsis type">{shortType(step.type)}</span>
+        <span className="end row tight">
+          {took !== undefined && took > 0 && <span className="faint">{duration(took)}</span>}
+          <Badge tone={step.operation === "same" ? "plain" : TONES[step.status]}>
+            {step.status === "running" ? "running" : step.status === "failed" ? "failed" : done(step.operation)}
+          </Badge>
+        </span>
+      </Button>
+      {isOpen && (
+        <div className="step-body">
+          <Diff of={changesOf(step)} />
+          <p>
+            <Link to="/$org/$project/$stack/resources" params={name} search={{ urn: step.urn }}>
+              The resource as it is now
+            </Link>
+          </p>
+        </div>
+      )}
+    </li>
+  );
+}
+
+function Steps({ steps, search, name, isLive }: { steps: Step[]; search: UpdateSearch; name: StackName; isLive: boolean }) {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set(search.urn ? [search.urn] : []));
+  const [max, setMax] = useState(SHOWN);
+  const isAll = search.show === "all";
+  const wanted = isAll ? steps : steps.filter((step) => step.operation !== "same" || step.status === "failed");
+  if (wanted.length === 0) {
+    return isLive ? (
+      <Empty icon="running" title="Nothing has changed yet" />
+    ) : (
+      <Empty icon="check" title="No resource was changed">
+        {steps.length > 0 && `${number(steps.length)} are as they were.`}
+      </Empty>
+    );
+  }
+  const toggle = (urn: string) => {
+    const next = new Set(open);
+    if (!next.delete(urn)) next.add(urn);
+    setOpen(next);
+  };
+  return (
+    <>
+      <ul className="steps">
+        {wanted.slice(0, max).map((step) => (
+          <StepRow key={step.urn} step={step} isOpen={open.has(step.urn)} onToggle={() => toggle(step.urn)} name={name} />
+        ))}
+      </ul>
+      {wanted.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}
+    </>
+  );
+}
+
+const SEVERITIES: Record<string, "bad" | "warn" | "plain"> = { error: "bad", warning: "warn" };
+
+function Lines({ lines }: { lines: Line[] }) {
+  const [max, setMax] = useState(SHOWN);
+  if (lines.length === 0) return <Empty icon="check" title="Nothing was said" />;
+  return (
+    <>
+      <ul className="lines">
+        {lines.slice(0, max).map((line) => (
+          <li key={line.key} className={`line ${SEVERITIES[line.severity] ?? "plain"}`}>
+            <Badge tone={SEVERITIES[line.severity] ?? "plain"}>{line.severity.replace("#err", "")}</Badge>
+            <div className="line-text">
+              {line.urn && <span className="faint">{nameIn(line.urn)}</span>}
+              <pre>{line.text}</pre>
+            </div>
+          </li>
+        ))}
+      </ul>
+      {lines.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}
+    </>
+  );
+}
+
+const LINKS = /^https:\/\//;
+
+/** Where it came from, as the client says. Only addresses with HTTPS are links. */
+function originOf(environment: Record<string, string>): [string, ReactNode][] {
+  const facts: [string, ReactNode][] = [];
+  const add = (name: string, value: string | undefined, href?: string) => {
+    if (!value) return;
+    const isLink = href !== undefined && LINKS.test(href);
+    facts.push([
+      name,
+      isLink ? (
+        <a href={href} rel="noreferrer" target="_blank">
+          {value}
+        </a>
+      ) : (
+        value
+      ),
+    ]);
+  };
+  const commit = environment["git.head"];
+  const dirty = environment["git.dirty"] === "true" ? ", with changes" : "";
+  add("Branch", environment["git.headName"]?.replace("refs/heads/", ""));
+  add("Commit", commit && `${commit.slice(0, 10)}${dirty}`);
+  add("Author", environment["git.author"]);
+  add("CI", environment["ci.system"], environment["ci.build.url"]);
+  add("Pull request", environment["ci.pr.number"]);
+  add("Client", environment["pulumi.version"]);
+  return facts;
+}
+
+/** What is known of an update that may still run. */
+interface Shown {
+  id: string;
+  kind: string;
+  result: string;
+  by?: string;
+  message?: string;
+  began?: number;
+  ended?: number;
+  version?: number;
+  isPreview: boolean;
+  environment?: Record<string, string>;
+  counts?: Record<string, number> | null;
+}
+
+const shownOf = (update: Update, isPreview: boolean): Shown => ({
+  id: update.updateID,
+  kind: update.info.kind,
+  result: update.info.result,
+  by: update.requestedBy.githubLogin,
+  message: update.info.message,
+  began: update.info.startTime,
+  ended: update.info.endTime || undefined,
+  version: update.version,
+  isPreview,
+  environment: update.info.environment,
+  counts: update.info.resourceChanges,
+});
+
+function OneUpdate({ name, update, search, onShow }: { name: StackName; update: Shown; search: UpdateSearch; onShow: (show: UpdateSearch["show"]) => void }) {
+  const log = useEvents(name, update.id);
+  const client = useQueryClient();
+  const isLive = update.result === "running" || update.result === "in-progress";
+  const now = useNow(isLive ? 1000 : 60_000);
+  const steps = useMemo(() => stepsOf(log.events), [log.events]);
+  const lines = useMemo(() => linesOf(log.events), [log.events]);
+  const counts = useMemo(() => {
+    const all: Record<string, number> = {};
+    for (const { operation } of steps) all[operation] = (all[operation] ?? 0) + 1;
+    return all;
+  }, [steps]);
+  const errors = lines.filter((line) => line.severity === "error");
+  const title = `${kind(update.kind)}${update.isPreview || update.version === undefined ? "" : ` ${update.version}`}`;
+  useTitle(title, `${name.project}/${name.stack}`);
+
+  // At its end the history has it, and the stack has another version.
+  const isOver = isLive && log.isDone;
+  useEffect(() => {
+    if (isOver) void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "export" });
+  }, [isOver, client]);
+
+  const took = update.began && (update.ended ?? now / 1000) - update.began;
+  const same = counts.same ?? 0;
+  const tabs: [UpdateSearch["show"], string, number][] = [
+    [undefined, "Changes", steps.length - same],
+    ["diagnostics", "Output", lines.length],
+    ["all", "All resources", steps.length],
+  ];
+  return (
+    <>
+      <div className="title-row">
+        <h2 className="big">{title}</h2>
+        <Result result={update.result} />
+        {isLive && !log.isDone && <span className="faint">followed live</span>}
+      </div>
+      {update.message && <p className="lead">{update.message}</p>}
+      <div className="card pad">
+        <Facts
+          of={[
+            ...(update.by ? ([["By", update.by]] as [string, ReactNode][]) : []),
+            ...(update.began ? ([["Started", <Time key="s" at={update.began} />]] as [string, ReactNode][]) : []),
+            ...(took ? ([[isLive ? "Running for" : "Took", duration(took)]] as [string, ReactNode][]) : []),
+            ["Changes", <Changes key="c" counts={update.counts ?? counts} />],
+            ...originOf(update.environment ?? {}),
+          ]}
+        />
+        {!update.isPreview && update.version !== undefined && update.version > 1 && !isLive && (
+          <p className="row">
+            <Link
+              className="button small"
+              to="/$org/$project/$stack/versions"
+              params={name}
+              search={{ from: String(update.version - 1), to: String(update.version) }}
+            >
+              Compare the versions before and after it
+            </Link>
+          </p>
+        )}
+      </div>
+      {errors.length > 0 && search.show !== "diagnostics" && (
+        <Notice tone="bad">
+          <p>
+            <strong>{errors[0]?.urn ? nameIn(errors[0].urn) : "Error"}:</strong> {errors[0]?.text.slice(0, 500)}
+          </p>
+          <Button className="button small" onPress={() => onShow("diagnostics")}>
+            All that was said
+          </Button>
+        </Notice>
+      )}
+      {log.error !== undefined && (log.error instanceof ApiError && log.error.status === 404 ? (
+        <Notice>The log of this update is no longer kept.</Notice>
+      ) : (
+        <Failure error={log.error} />
+      ))}
+      {log.isCut && <Notice>Here are the first {number(EVENTS_MAX)} events of this update. The rest is not shown.</Notice>}
+      <div className="tabs" role="group" aria-label="What is shown">
+        {tabs.map(([show, text, count]) => (
+          <Button
+            key={text}
+            className="tab"
+            aria-pressed={search.show === show}
+            onPress={() => onShow(show)}
+          >
+            {text} <span className="count">{number(count)}</span>
+          </Button>
+        ))}
+      </div>
+      <section className="card" aria-label={tabs.find(([show]) => show === search.show)?.[1]} aria-busy={!log.isDone && steps.length === 0}>
+        {log.events.length === 0 && !log.isDone && log.error === undefined ? (
+          <Waiting />
+        ) : search.show === "diagnostics" ? (
+          <Lines lines={lines} />
+        ) : (
+          <Steps steps={steps} search={search} name={name} isLive={isLive} />
+        )}
+      </section>
+    </>
+  );
+}
+
+const ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/** An update by its version, or by its ID; also the one that runs, which will make the next version. */
+export function UpdatePage() {
+  const { version } = useParams({ from: "/$org/$project/$stack/updates/$version" });
+  const search = useSearch({ from: "/$org/$project/$stack/updates/$version" });
+  const navigate = useNavigate({ from: "/$org/$project/$stack/updates/$version" });
+  const name = useStackName();
+  const stack = useQuery(queries.stack(name)).data;
+  const isById = ID.test(version);
+  const running = stack?.currentOperation;
+  const isRunning =
+    running !== undefined &&
+    running !== null &&
+    (isById ? version === stack?.activeUpdate : version === "latest" || Number(version) === (stack?.version ?? 0) + 1);
+  const entry = useQuery({ ...queries.update(name, version), enabled: stack !== undefined && !isRunning && !isById });
+  const onShow = (show: UpdateSearch["show"]) =>
+    void navigate({ search: (before) => ({ ...before, show }), replace: true, resetScroll: false });
+  if (!stack) return <Waiting />;
+  if (isRunning) {
+    const update: Shown = {
+      id: stack.activeUpdate,
+      kind: running.kind,
+      result: "running",
+      by: running.author,
+      began: running.started,
+      version: stack.version + 1,
+      isPreview: false,
+    };
+    return <OneUpdate key={update.id} name={name} update={update} search={search} onShow={onShow} />;
+  }
+  if (isById) return <ById name={name} id={version} isPreview={false} search={search} onShow={onShow} />;
+  return (
+    <Loaded of={entry}>
+      {(update) => (
+        <OneUpdate key={update.updateID} name={name} update={shownOf(update, false)} search={search} onShow={onShow} />
+      )}
+    </Loaded>
+  );
+}
+
+/** An update of which only the ID is known: its status and its log. */
+function ById({
+  name,
+  id,
+  isPreview,
+  found,
+  search,
+  onShow,
+}: {
+  name: StackName;
+  id: string;
+  isPreview: boolean;
+  found?: Update | undefined;
+  search: UpdateSearch;
+  onShow: (show: UpdateSearch["show"]) => void;
+}) {
+  const status = useQuery(queries.updateStatus(name, id, found === undefined || found.info.result === "in-progress"));
+  return (
+    <Loaded of={status}>
+      {({ status }) => {
+        const known = found ? shownOf(found, isPreview) : { id, kind: isPreview ? "preview" : "update", isPreview };
+        const update: Shown = { ...known, result: status === "not started" ? "running" : status };
+        return <OneUpdate key={id} name={name} update={update} search={search} onShow={onShow} />;
+      }}
+    </Loaded>
+  );
+}
+
+export function PreviewPage() {
+  const { id } = useParams({ from: "/$org/$project/$stack/previews/$id" });
+  const search = useSearch({ from: "/$org/$project/$stack/previews/$id" });
+  const navigate = useNavigate({ from: "/$org/$project/$stack/previews/$id" });
+  const name = useStackName();
+  const previews = useQuery(queries.previews(name));
+  const found = previews.data?.updates.find((one) => one.updateID === id);
+  const onShow = (show: UpdateSearch["show"]) =>
+    void navigate({ search: (before) => ({ ...before, show }), replace: true, resetScroll: false });
+  if (!previews.data && !previews.error) return <Waiting />;
+  return <ById name={name} id={id} isPreview found={found} search={search} onShow={onShow} />;
+}

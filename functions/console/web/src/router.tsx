@@ -1,0 +1,155 @@
+// Every address of the console. Those that the `pulumi` CLI prints are among them.
+
+import { createRootRoute, createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { Activity } from "./pages/activity";
+import { Home, Start } from "./pages/home";
+import { List } from "./pages/list";
+import { Locks } from "./pages/locks";
+import { Audit, Grants, Members, Organization, Teams, Tokens } from "./pages/organization";
+import { NotHere } from "./pages/nothere";
+import { Resources } from "./pages/resources";
+import { StackOverview, StackPage } from "./pages/stack";
+import { StateOverview, StatePage, StateVersions } from "./pages/state";
+import { PreviewPage, UpdatePage } from "./pages/update";
+import { Versions } from "./pages/versions";
+import { Shell } from "./shell";
+
+type Search = Record<string, unknown>;
+
+const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
+/** A number in an address is a number in the search too. */
+const word = (value: unknown) => (typeof value === "number" ? String(value) : text(value));
+
+const root = createRootRoute({ component: Shell, notFoundComponent: () => <NotHere /> });
+
+const start = createRoute({ getParentRoute: () => root, path: "/", component: Start });
+const home = createRoute({ getParentRoute: () => root, path: "/$org", component: Home });
+
+export interface ListSearch {
+  q?: string;
+  kind?: "stack" | "state";
+  project?: string;
+  sort?: "name" | "changed" | "resources";
+  group?: "none";
+}
+
+const list = createRoute({
+  getParentRoute: () => root,
+  path: "/$org/-/stacks",
+  component: List,
+  validateSearch: (search: Search): ListSearch => ({
+    q: word(search.q),
+    kind: search.kind === "stack" || search.kind === "state" ? search.kind : undefined,
+    project: word(search.project),
+    sort: search.sort === "changed" || search.sort === "resources" ? search.sort : undefined,
+    group: search.group === "none" ? "none" : undefined,
+  }),
+});
+const project = createRoute({
+  getParentRoute: () => root,
+  path: "/$org/$project",
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/$org/-/stacks", params: { org: params.org }, search: { project: params.project } });
+  },
+});
+
+const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", component: Locks });
+
+const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: Organization });
+const members = createRoute({ getParentRoute: () => organization, path: "/members", component: Members });
+const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: Teams });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: Grants });
+const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: Tokens });
+const audit = createRoute({
+  getParentRoute: () => organization,
+  path: "/audit",
+  component: Audit,
+  validateSearch: (search: Search) => ({ event: text(search.event), user: word(search.user) }),
+});
+
+const state = createRoute({ getParentRoute: () => root, path: "/$org/-/states/$project/$state", component: StatePage });
+const stateOverview = createRoute({ getParentRoute: () => state, path: "/", component: StateOverview });
+const stateVersions = createRoute({
+  getParentRoute: () => state,
+  path: "/versions",
+  component: StateVersions,
+  validateSearch: (search: Search) => ({ from: word(search.from), to: word(search.to) }),
+});
+
+const stack = createRoute({ getParentRoute: () => root, path: "/$org/$project/$stack", component: StackPage });
+const overview = createRoute({ getParentRoute: () => stack, path: "/", component: StackOverview });
+const resources = createRoute({
+  getParentRoute: () => stack,
+  path: "/resources",
+  component: Resources,
+  validateSearch: (search: Search) => ({ q: word(search.q), urn: text(search.urn), version: word(search.version) }),
+});
+const activity = createRoute({ getParentRoute: () => stack, path: "/updates", component: Activity });
+
+export interface UpdateSearch {
+  show?: "diagnostics" | "all";
+  urn?: string;
+}
+
+const updateSearch = (search: Search): UpdateSearch => ({
+  show: search.show === "diagnostics" || search.show === "all" ? search.show : undefined,
+  urn: text(search.urn),
+});
+const update = createRoute({
+  getParentRoute: () => stack,
+  path: "/updates/$version",
+  component: UpdatePage,
+  validateSearch: updateSearch,
+});
+const preview = createRoute({
+  getParentRoute: () => stack,
+  path: "/previews/$id",
+  component: PreviewPage,
+  validateSearch: updateSearch,
+});
+const versions = createRoute({
+  getParentRoute: () => stack,
+  path: "/versions",
+  component: Versions,
+  validateSearch: (search: Search) => ({ from: word(search.from), to: word(search.to) }),
+});
+const options = createRoute({
+  getParentRoute: () => stack,
+  path: "/settings/options",
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/$org/$project/$stack", params });
+  },
+});
+
+// Addresses that clients know, of what this console does not show.
+const elsewhere = [
+  createRoute({ getParentRoute: () => root, path: "/$org/resources", component: () => <NotHere what="search" /> }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/$org/esc/$project/$env",
+    component: () => <NotHere what="environment" />,
+  }),
+  createRoute({ getParentRoute: () => root, path: "/$org/insights/$", component: () => <NotHere what="policies" /> }),
+  createRoute({ getParentRoute: () => root, path: "/$org/neo/$", component: () => <NotHere what="ai" /> }),
+  createRoute({ getParentRoute: () => root, path: "/claim/$", component: () => <NotHere what="claim" /> }),
+];
+
+const tree = root.addChildren([
+  start,
+  home,
+  list,
+  locks,
+  organization.addChildren([members, teams, grants, tokens, audit]),
+  state.addChildren([stateOverview, stateVersions]),
+  stack.addChildren([overview, resources, activity, update, preview, versions, options]),
+  project,
+  ...elsewhere,
+]);
+
+export const router = createRouter({ routeTree: tree, scrollRestoration: true, defaultPreload: false });
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,389 @@
+// Small parts of pages.
+
+import type { UseQueryResult } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useId, useState } from "react";
+import {
+  Button,
+  Dialog,
+  Heading,
+  Input,
+  Label,
+  Modal,
+  ModalOverlay,
+  SearchField,
+  TextArea,
+  TextField,
+} from "react-aria-components";
+import { ApiError, TooLong } from "../api/client";
+import { ago, date, instant } from "../format";
+import { type IconName, Icon } from "./icons";
+
+export function useTitle(...parts: string[]) {
+  const title = [...parts, "Statewright"].join(" · ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+/** The time now, once every so many milliseconds. */
+export function useNow(every: number): number {
+  const [now, set] = useState(Date.now);
+  useEffect(() => {
+    const timer = setInterval(() => set(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+/** A time as its distance from now, with the date on hovering and for assistive tools. */
+export function Time({ at }: { at: number | string | null | undefined }) {
+  const now = useNow(30_000);
+  if (at === undefined || at === null || at === 0) return <span className="faint">–</span>;
+  const when = instant(at);
+  if (Number.isNaN(when)) return <span>{at}</span>;
+  return (
+    <time dateTime={new Date(when).toISOString()} title={date(when)}>
+      {ago(when, now)}
+    </time>
+  );
+}
+
+export type Tone = "good" | "bad" | "busy" | "warn" | "plain";
+
+export function Badge({ tone, icon, children }: { tone: Tone; icon?: IconName; children: ReactNode }) {
+  return (
+    <span className={`badge ${tone}`}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </span>
+  );
+}
+
+/** How an update ended, in a word. */
+export function Result({ result }: { result: string }) {
+  switch (result) {
+    case "succeeded":
+      return <Badge tone="good" icon="check">Succeeded</Badge>;
+    case "failed":
+      return <Badge tone="bad" icon="cross">Failed</Badge>;
+    case "cancelled":
+      return <Badge tone="warn" icon="cross">Cancelled</Badge>;
+    case "in-progress":
+    case "running":
+      return <Badge tone="busy" icon="running">Running</Badge>;
+    default:
+      return <Badge tone="plain">{result}</Badge>;
+  }
+}
+
+const SIGNS: Record<string, [string, string]> = {
+  create: ["+", "created"],
+  update: ["~", "updated"],
+  delete: ["−", "deleted"],
+  replace: ["±", "replaced"],
+  import: ["=", "imported"],
+  refresh: ["↻", "refreshed"],
+  read: ["›", "read"],
+};
+
+/** Counts by operation, such as +3 ~1. */
+export function Changes({ counts }: { counts: Record<string, number> | null | undefined }) {
+  const shown = Object.entries(counts ?? {}).filter(([operation, count]) => count > 0 && operation in SIGNS);
+  if (shown.length === 0) return <span className="faint">{counts ? "no changes" : "–"}</span>;
+  return (
+    <span className="changes">
+      {shown.map(([operation, count]) => {
+        const [sign, word] = SIGNS[operation] ?? ["", operation];
+        return (
+          <span key={operation} className={`op-${operation}`} title={`${count} ${word}`}>
+            <span aria-hidden="true">
+              {sign}
+              {count}
+            </span>
+            <span className="unseen">
+              {count} {word}{" "}
+            </span>
+          </span>
+        );
+      })}
+    </span>
+  );
+}
+
+export function Notice({ tone = "plain", children }: { tone?: Tone; children: ReactNode }) {
+  return (
+    <div className={`notice ${tone}`} role={tone === "bad" ? "alert" : undefined}>
+      {children}
+    </div>
+  );
+}
+
+export function Empty({ icon, title, children }: { icon?: IconName; title: string; children?: ReactNode }) {
+  return (
+    <div className="empty">
+      {icon && <Icon name={icon} />}
+      <p className="empty-title">{title}</p>
+      {children && <div className="faint">{children}</div>}
+    </div>
+  );
+}
+
+/** What went wrong, whether anything is lost, and what to do. */
+export function Failure({ error, again }: { error: unknown; again?: () => void }) {
+  const isRefused = error instanceof ApiError && error.status === 403;
+  const title =
+    error instanceof ApiError
+      ? { 0: "No answer", 403: "You may not see this", 404: "This is not here" }[error.status] ?? "This did not work"
+      : "This did not work";
+  const text =
+    error instanceof TooLong
+      ? "This is more than 32 MB, which a page should not hold. Download it, or use the command line."
+      : error instanceof Error
+        ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}`
+        : "Unknown error";
+  return (
+    <div className="notice bad" role="alert">
+      <p>
+        <strong>{title}.</strong> {text}
+        {text.endsWith(".") ? "" : "."}
+      </p>
+      {isRefused && <p className="faint">An admin of the organization can give you a role that may.</p>}
+      {again && (
+        <Button className="button" onPress={again}>
+          Try again
+        </Button>
+      )}
+    </div>
+  );
+}
+
+export function Waiting({ rows = 3 }: { rows?: number }) {
+  return (
+    <div className="waiting" role="status">
+      <span className="unseen">Loading</span>
+      {Array.from({ length: rows }, (_, row) => (
+        <span key={row} className="bone" />
+      ))}
+    </div>
+  );
+}
+
+/** The data of a query; or that it is on its way, or why it is not. Data that was there before stays. */
+export function Loaded<T>({
+  of,
+  rows,
+  children,
+}: {
+  of: Pick<UseQueryResult<T>, "data" | "error" | "refetch">;
+  rows?: number;
+  children: (data: T) => ReactNode;
+}) {
+  if (of.data === undefined) {
+    return of.error ? <Failure error={of.error} again={() => void of.refetch()} /> : <Waiting rows={rows} />;
+  }
+  return (
+    <>
+      {of.error && <Failure error={of.error} again={() => void of.refetch()} />}
+      {children(of.data)}
+    </>
+  );
+}
+
+export function Card({
+  title,
+  count,
+  actions,
+  children,
+}: {
+  title: ReactNode;
+  count?: number;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  const id = useId();
+  return (
+    <section className="card" aria-labelledby={id}>
+      <header className="card-head">
+        <h2 id={id}>
+          {title}
+          {count !== undefined && <span className="count">{count}</span>}
+        </h2>
+        {actions && <div className="row">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** Names with their values. */
+export function Facts({ of }: { of: [string, ReactNode][] }) {
+  return (
+    <dl className="facts">
+      {of.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A table that scrolls by itself if it is wider than the page. */
+export function Table({ label, head, children }: { label: string; head: ReactNode[]; children: ReactNode }) {
+  return (
+    <div className="table" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((name, column) => (
+              <th key={column} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Search({
+  label,
+  value,
+  onChange,
+  placeholder,
+}: {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  placeholder?: string;
+}) {
+  return (
+    <SearchField className="search" aria-label={label} value={value} onChange={onChange}>
+      <Icon name="search" />
+      <Input placeholder={placeholder ?? label} />
+      <Button className="clear" aria-label="Clear">
+        <Icon name="cross" />
+      </Button>
+    </SearchField>
+  );
+}
+
+export function Select({
+  label,
+  value,
+  onChange,
+  options,
+}: {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  options: [string, string][];
+}) {
+  return (
+    <label className="select">
+      <span>{label}</span>
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        {options.map(([key, text]) => (
+          <option key={key} value={key}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
+  const [copied, set] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => set(false), 2000);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  return (
+    <Button
+      className="icon-button"
+      aria-label={copied ? "Copied" : label}
+      onPress={() => void navigator.clipboard.writeText(text).then(() => set(true))}
+    >
+      <Icon name={copied ? "check" : "copy"} />
+    </Button>
+  );
+}
+
+/** Asks before something is done that others notice. */
+export function Confirm({
+  title,
+  children,
+  action,
+  needsReason = false,
+  isDangerous = true,
+  onClose,
+  run,
+}: {
+  title: string;
+  children: ReactNode;
+  action: string;
+  needsReason?: boolean;
+  isDangerous?: boolean;
+  onClose: () => void;
+  run: (reason: string) => Promise<void>;
+}) {
+  const [reason, setReason] = useState("");
+  const [isRunning, setRunning] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const go = async () => {
+    setRunning(true);
+    setError(undefined);
+    try {
+      await run(reason.trim());
+      onClose();
+    } catch (error) {
+      setError(error);
+      setRunning(false);
+    }
+  };
+  return (
+    <ModalOverlay className="overlay" isOpen isDismissable={!isRunning} onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Modal className="modal">
+        <Dialog className="dialog" role="alertdialog">
+          <Heading slot="title">{title}</Heading>
+          {children}
+          {needsReason && (
+            <TextField value={reason} onChange={setReason} isRequired maxLength={200}>
+              <Label>Reason, for the audit trail</Label>
+              <TextArea rows={2} />
+            </TextField>
+          )}
+          {error !== undefined && <Failure error={error} />}
+          <div className="row end">
+            <Button className="button" onPress={onClose} isDisabled={isRunning}>
+              Leave it
+            </Button>
+            <Button
+              className={isDangerous ? "button bad" : "button primary"}
+              onPress={() => void go()}
+              isDisabled={isRunning || (needsReason && reason.trim() === "")}
+            >
+              {action}
+            </Button>
+          </div>
+        </Dialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+/** Reads the next page of a list. */
+export function More({ onPress, isLoading }: { onPress: () => void; isLoading: boolean }) {
+  return (
+    <div className="more">
+      <Button className="button" onPress={onPress} isDisabled={isLoading}>
+        {isLoading ? "Loading" : "Show more"}
+      </Button>
+    </div>
+  );
+}

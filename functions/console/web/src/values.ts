@@ -1,0 +1,96 @@
+// Values of resources and outputs: which are secret, how they differ, and how they read.
+
+/** The member that marks a special value: pulumi v3.274.1, `sdk/go/common/resource/sig`. */
+const SIGNATURE = "4dabf18193072939515e22adb298388d";
+const SECRET = "1b47061264138c4ac30d75fd1eb44270";
+
+/** What stands for a secret. */
+export const MASK = "••••••••";
+
+type Members = Record<string, unknown>;
+
+export const isObject = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The ciphertext of a secret; `undefined` for another value. */
+export function ciphertext(value: unknown): string | undefined {
+  if (!isObject(value) || value[SIGNATURE] !== SECRET) return undefined;
+  return typeof value.ciphertext === "string" ? value.ciphertext : "";
+}
+
+/** Whether it is a secret or contains one. */
+export function hasSecret(value: unknown): boolean {
+  if (ciphertext(value) !== undefined) return true;
+  if (Array.isArray(value)) return value.some(hasSecret);
+  return isObject(value) && Object.values(value).some(hasSecret);
+}
+
+/** The value with a mask for each secret. */
+export function masked(value: unknown): unknown {
+  if (ciphertext(value) !== undefined) return MASK;
+  if (Array.isArray(value)) return value.map(masked);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, masked(member)]));
+}
+
+/** A value as text: a string as it is, everything else as JSON. */
+export function shown(value: unknown): string {
+  const safe = masked(value);
+  if (typeof safe === "string") return safe;
+  return JSON.stringify(safe, null, 2) ?? "";
+}
+
+/** A property that differs. */
+export interface Difference {
+  path: string;
+  how: "added" | "removed" | "changed";
+  old?: unknown;
+  new?: unknown;
+}
+
+/** Properties that are listed for a resource, at most. */
+export const DIFFERENCES_MAX = 200;
+
+const member = (path: string, name: string) => {
+  if (!/^[A-Za-z_][\w-]*$/.test(name)) return `${path}["${name}"]`;
+  return path === "" ? name : `${path}.${name}`;
+};
+
+/** The properties in which two values differ, by path. Two ciphertexts of one secret differ too. */
+export function differences(old: unknown, next: unknown, path = "", found: Difference[] = []): Difference[] {
+  if (found.length > DIFFERENCES_MAX || Object.is(old, next)) return found;
+  const isSealed = ciphertext(old) !== undefined || ciphertext(next) !== undefined;
+  if (!isSealed && Array.isArray(old) && Array.isArray(next)) {
+    for (let index = 0; index < Math.max(old.length, next.length); index++) {
+      const at = `${path}[${index}]`;
+      if (index >= old.length) found.push({ path: at, how: "added", new: next[index] });
+      else if (index >= next.length) found.push({ path: at, how: "removed", old: old[index] });
+      else differences(old[index], next[index], at, found);
+    }
+    return found;
+  }
+  if (!isSealed && isObject(old) && isObject(next)) {
+    for (const name of new Set([...Object.keys(old), ...Object.keys(next)])) {
+      const at = member(path, name);
+      if (!(name in old)) found.push({ path: at, how: "added", new: next[name] });
+      else if (!(name in next)) found.push({ path: at, how: "removed", old: old[name] });
+      else differences(old[name], next[name], at, found);
+    }
+    return found;
+  }
+  if (isSealed && ciphertext(old) !== undefined && ciphertext(old) === ciphertext(next)) return found;
+  if (old !== next) found.push({ path, how: "changed", old, new: next });
+  return found;
+}
+
+/** The value at a path such as `tags.Name` or `list[0]["a b"]`. */
+export function at(value: unknown, path: string): unknown {
+  let here = value;
+  for (const [, name, index, quoted] of path.matchAll(/([^.[\]]+)|\[(\d+)\]|\["([^"]*)"\]/g)) {
+    const key = name ?? quoted ?? index ?? "";
+    if (Array.isArray(here)) here = here[Number(key)];
+    else if (isObject(here)) here = here[key];
+    else return undefined;
+  }
+  return here;
+}

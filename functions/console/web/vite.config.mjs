@@ -1,0 +1,36 @@
+import { defineConfig } from "vite";
+
+// For development: a server, and optionally a token in place of a session.
+const server = process.env.STATEWRIGHT_URL ?? "http://127.0.0.1:8080";
+const token = process.env.STATEWRIGHT_TOKEN;
+const headers = token ? { authorization: `token ${token}` } : undefined;
+
+export default defineConfig({
+  base: "./",
+  build: {
+    outDir: "../dist",
+    emptyOutDir: true,
+    assetsDir: ".",
+    target: "es2023",
+    cssCodeSplit: false,
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 2000,
+    rollupOptions: {
+      output: {
+        entryFileNames: "main.js",
+        chunkFileNames: "[name].js",
+        assetFileNames: "[name][extname]",
+      },
+    },
+  },
+  server: {
+    proxy: Object.fromEntries(
+      ["/api", "/signin", "/signout", "/user", "/invite", "/cli-login", "/welcome"].map((path) => [
+        path,
+        { target: server, changeOrigin: false, headers },
+      ]),
+    ),
+  },
+});
