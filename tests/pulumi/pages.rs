@@ -61,6 +61,8 @@ const ACCESS: Page = Page {
 const AUDIT: Page =
     Page { path: "shared/docs/audit.md", before: &[("", "serve --organization main; log_in")] };
 
+const CONSOLE: Page = Page { path: "shared/docs/console.md", before: &[("", "serve")] };
+
 const ENVIRONMENTS: Page = Page {
     path: "shared/docs/environments.md",
     before: &[("", "serve --organization acme; log_in; pulumi stack init dev")],
@@ -120,8 +122,8 @@ const TERRAFORM: Page = Page {
 };
 
 /// All pages whose blocks run.
-const PAGES: [&Page; 9] =
-    [&README, &ACCESS, &AUDIT, &ENVIRONMENTS, &HTTP_API, &LABELS, &OPERATING, &SIGN_IN, &TERRAFORM];
+const PAGES: [&Page; 10] =
+    [&README, &ACCESS, &AUDIT, &CONSOLE, &ENVIRONMENTS, &HTTP_API, &LABELS, &OPERATING, &SIGN_IN, &TERRAFORM];
 
 /// What a page's shell knows before its first block.
 const SHELL: &str = r#"set -eu
@@ -281,6 +283,11 @@ async fn the_blocks_about_the_audit_trail_run() {
 #[tokio::test]
 async fn the_blocks_about_access_run() {
     run(&ACCESS).await;
+}
+
+#[tokio::test]
+async fn the_blocks_about_the_console_run() {
+    run(&CONSOLE).await;
 }
 
 #[tokio::test]

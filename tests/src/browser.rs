@@ -91,6 +91,11 @@ impl Chromium {
         self.run(&json!({ "command": "wait", "url": url })).await;
     }
 
+    /// Waits until the page shows the element with this selector of Playwright.
+    pub async fn sees(&mut self, what: &str) {
+        self.run(&json!({ "command": "see", "what": what })).await;
+    }
+
     async fn text_of(&mut self, command: &str) -> String {
         let answer = self.run(&json!({ "command": command })).await;
         answer.as_str().unwrap_or_default().to_owned()

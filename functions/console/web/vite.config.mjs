@@ -5,7 +5,16 @@ const server = process.env.STATEWRIGHT_URL ?? "http://127.0.0.1:8080";
 const token = process.env.STATEWRIGHT_TOKEN;
 const headers = token ? { authorization: `token ${token}` } : undefined;
 
+// The console is in English, and the widgets bring their few words in thirty languages.
+const english = {
+  name: "english",
+  load(id) {
+    return /\/[a-z]{2}-[A-Z]{2}\.m?js$/.test(id) && !id.includes("en-US") ? "export default {};" : undefined;
+  },
+};
+
 export default defineConfig({
+  plugins: [english],
   base: "./",
   build: {
     outDir: "../dist",

@@ -16,21 +16,26 @@ let context;
 let page;
 let problems = [];
 
+const isOurs = () => !page.url().includes("/interaction/");
+
 async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
   await context?.close();
   context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, locale: "en-US" });
   // No test reaches another machine.
   await context.route(
     (url) => url.hostname !== "127.0.0.1" && url.hostname !== "localhost",
-    (route) => route.abort(),
+    (route) => {
+      // The pages of the provider do, and ours must not.
+      if (isOurs()) problems.push(`asks ${route.request().url()}`);
+      return route.abort();
+    },
   );
   page = await context.newPage();
   problems = [];
   // Violations of the content security policy are errors of the console too.
   page.on("console", (message) => {
     // The pages of the provider ask other machines for fonts.
-    const isOurs = !page.url().includes("/interaction/");
-    if (message.type() === "error" && isOurs) problems.push(message.text());
+    if (message.type() === "error" && isOurs()) problems.push(message.text());
   });
   page.on("pageerror", (error) => problems.push(String(error)));
 }
@@ -42,6 +47,7 @@ const commands = {
   press: async ({ key }) => void (await page.keyboard.press(key)),
   fill: async ({ what, text }) => void (await page.fill(what, text)),
   select: async ({ what, value }) => void (await page.selectOption(what, value)),
+  see: async ({ what }) => void (await page.waitForSelector(what)),
   url: async () => page.url(),
   text: async () => page.innerText("body"),
   value: async ({ what }) => page.innerText(what),

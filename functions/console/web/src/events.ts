@@ -191,7 +191,8 @@ export function linesOf(events: Event[]): Line[] {
     const { diagnosticEvent: said, stdoutEvent: printed, policyEvent: policy } = event;
     const line = { key: event.sequence, at: event.timestamp };
     if (said && !said.ephemeral) {
-      const text = plain((said.prefix ?? "") + said.message).trimEnd();
+      // The severity is shown beside the text.
+      const text = plain((said.prefix ?? "") + said.message).trimEnd().replace(/^(error|warning|info): /, "");
       return text.trim() === "" ? [] : [{ ...line, severity: said.severity, urn: said.urn || undefined, text }];
     }
     if (printed) {

@@ -15,7 +15,7 @@ interface Target {
 }
 
 /** Targets that are shown at once. */
-const SHOWN_MAX = 50;
+const SHOWN_MAX = 10;
 
 const part = encodeURIComponent;
 
@@ -65,7 +65,7 @@ function usePlaces(org: string): Target[] {
   }, [org, stacks.data, states.data]);
 }
 
-export function Palette({ org, onClose }: { org: string; onClose: () => void }) {
+export default function Palette({ org, onClose }: { org: string; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   const places = usePlaces(org);
   const navigate = useNavigate();

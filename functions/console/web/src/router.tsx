@@ -1,24 +1,43 @@
 // Every address of the console. Those that the `pulumi` CLI prints are among them.
 
-import { createRootRoute, createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { type ErrorComponentProps, createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { Activity } from "./pages/activity";
 import { Home, Start } from "./pages/home";
 import { List } from "./pages/list";
 import { Locks } from "./pages/locks";
-import { Audit, Grants, Members, Organization, Teams, Tokens } from "./pages/organization";
 import { NotHere } from "./pages/nothere";
-import { Resources } from "./pages/resources";
 import { StackOverview, StackPage } from "./pages/stack";
-import { StateOverview, StatePage, StateVersions } from "./pages/state";
-import { PreviewPage, UpdatePage } from "./pages/update";
-import { Versions } from "./pages/versions";
 import { Shell } from "./shell";
+import { Failure } from "./ui/parts";
+
+// Pages that many visits do not open come when they are opened.
+const organizationPages = () => import("./pages/organization");
+const resourcesPages = () => import("./pages/resources");
+const statePages = () => import("./pages/state");
+const updatePages = () => import("./pages/update");
+const versionsPages = () => import("./pages/versions");
 
 type Search = Record<string, unknown>;
 
 const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
 /** A number in an address is a number in the search too. */
 const word = (value: unknown) => (typeof value === "number" ? String(value) : text(value));
+
+interface AuditSearch {
+  event?: string;
+  user?: string;
+}
+
+interface CompareSearch {
+  from?: string;
+  to?: string;
+}
+
+interface ResourcesSearch {
+  q?: string;
+  urn?: string;
+  version?: string;
+}
 
 const root = createRootRoute({ component: Shell, notFoundComponent: () => <NotHere /> });
 
@@ -55,25 +74,25 @@ const project = createRoute({
 
 const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", component: Locks });
 
-const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: Organization });
-const members = createRoute({ getParentRoute: () => organization, path: "/members", component: Members });
-const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: Teams });
-const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: Grants });
-const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: Tokens });
+const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: lazyRouteComponent(organizationPages, "Organization") });
+const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members") });
+const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants") });
+const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens") });
 const audit = createRoute({
   getParentRoute: () => organization,
   path: "/audit",
-  component: Audit,
-  validateSearch: (search: Search) => ({ event: text(search.event), user: word(search.user) }),
+  component: lazyRouteComponent(organizationPages, "Audit"),
+  validateSearch: (search: Search): AuditSearch => ({ event: text(search.event), user: word(search.user) }),
 });
 
-const state = createRoute({ getParentRoute: () => root, path: "/$org/-/states/$project/$state", component: StatePage });
-const stateOverview = createRoute({ getParentRoute: () => state, path: "/", component: StateOverview });
+const state = createRoute({ getParentRoute: () => root, path: "/$org/-/states/$project/$state", component: lazyRouteComponent(statePages, "StatePage") });
+const stateOverview = createRoute({ getParentRoute: () => state, path: "/", component: lazyRouteComponent(statePages, "StateOverview") });
 const stateVersions = createRoute({
   getParentRoute: () => state,
   path: "/versions",
-  component: StateVersions,
-  validateSearch: (search: Search) => ({ from: word(search.from), to: word(search.to) }),
+  component: lazyRouteComponent(statePages, "StateVersions"),
+  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
 
 const stack = createRoute({ getParentRoute: () => root, path: "/$org/$project/$stack", component: StackPage });
@@ -81,8 +100,12 @@ const overview = createRoute({ getParentRoute: () => stack, path: "/", component
 const resources = createRoute({
   getParentRoute: () => stack,
   path: "/resources",
-  component: Resources,
-  validateSearch: (search: Search) => ({ q: word(search.q), urn: text(search.urn), version: word(search.version) }),
+  component: lazyRouteComponent(resourcesPages, "Resources"),
+  validateSearch: (search: Search): ResourcesSearch => ({
+    q: word(search.q),
+    urn: text(search.urn),
+    version: word(search.version),
+  }),
 });
 const activity = createRoute({ getParentRoute: () => stack, path: "/updates", component: Activity });
 
@@ -98,20 +121,20 @@ const updateSearch = (search: Search): UpdateSearch => ({
 const update = createRoute({
   getParentRoute: () => stack,
   path: "/updates/$version",
-  component: UpdatePage,
+  component: lazyRouteComponent(updatePages, "UpdatePage"),
   validateSearch: updateSearch,
 });
 const preview = createRoute({
   getParentRoute: () => stack,
   path: "/previews/$id",
-  component: PreviewPage,
+  component: lazyRouteComponent(updatePages, "PreviewPage"),
   validateSearch: updateSearch,
 });
 const versions = createRoute({
   getParentRoute: () => stack,
   path: "/versions",
-  component: Versions,
-  validateSearch: (search: Search) => ({ from: word(search.from), to: word(search.to) }),
+  component: lazyRouteComponent(versionsPages, "Versions"),
+  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
 const options = createRoute({
   getParentRoute: () => stack,
@@ -146,7 +169,21 @@ const tree = root.addChildren([
   ...elsewhere,
 ]);
 
-export const router = createRouter({ routeTree: tree, scrollRestoration: true, defaultPreload: false });
+/** A page that broke. The rest of the console works on. */
+function Broken({ error, reset }: ErrorComponentProps) {
+  return (
+    <div className="page">
+      <Failure error={error} again={reset} />
+    </div>
+  );
+}
+
+export const router = createRouter({
+  routeTree: tree,
+  scrollRestoration: true,
+  defaultPreload: false,
+  defaultErrorComponent: Broken,
+});
 
 declare module "@tanstack/react-router" {
   interface Register {

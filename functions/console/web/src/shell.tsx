@@ -2,12 +2,13 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useParams, useRouterState } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { Suspense, lazy, useEffect, useRef, useState } from "react";
 import { Button, Header, Menu, MenuItem, MenuSection, MenuTrigger, Popover } from "react-aria-components";
 import * as queries from "./api/queries";
-import { Palette } from "./palette";
 import { type Theme, setTheme, useTheme } from "./theme";
 import { Icon, type IconName } from "./ui/icons";
+
+const Palette = lazy(() => import("./palette"));
 
 const THEMES: [Theme, string, IconName][] = [
   ["system", "As the system", "screen"],
@@ -80,13 +81,20 @@ function OrgMenu({ org, all }: { org: string; all: string[] }) {
   );
 }
 
-function Nav({ org }: { org: string }) {
+function Nav({ org, path }: { org: string; path: string }) {
+  // The pages of one stack or state belong to the list of them.
+  const isOfOne = /^\/[^/]+\/(-\/states\/|(?!-\/)[^/]+\/[^/]+)/.test(path);
   return (
     <nav className="nav" aria-label="Organization">
       <Link to="/$org" params={{ org }} activeOptions={{ exact: true }}>
         Home
       </Link>
-      <Link to="/$org/-/stacks" params={{ org }} activeOptions={{ includeSearch: false }}>
+      <Link
+        className={isOfOne ? "active" : ""}
+        to="/$org/-/stacks"
+        params={{ org }}
+        activeOptions={{ includeSearch: false }}
+      >
         Stacks and states
       </Link>
       <Link to="/$org/-/locks" params={{ org }}>
@@ -162,7 +170,7 @@ export function Shell() {
           )}
           <span className="spring" />
           {shown !== undefined && (
-            <Button className="top-button find" onPress={() => setOpen(true)} aria-label="Go to, Control K">
+            <Button className="top-button find" onPress={() => setOpen(true)} aria-label="Go to… Ctrl K">
               <Icon name="search" />
               <span className="wide">Go to…</span>
               <kbd className="wide">Ctrl K</kbd>
@@ -170,12 +178,16 @@ export function Shell() {
           )}
           {user.data && <UserMenu login={user.data.githubLogin} />}
         </div>
-        {shown !== undefined && <Nav org={shown} />}
+        {shown !== undefined && <Nav org={shown} path={path} />}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
         <Outlet />
       </main>
-      {isOpen && shown !== undefined && <Palette org={shown} onClose={() => setOpen(false)} />}
+      {isOpen && shown !== undefined && (
+        <Suspense>
+          <Palette org={shown} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
     </>
   );
 }

@@ -43,7 +43,8 @@ export function shown(value: unknown): string {
 /** A property that differs. */
 export interface Difference {
   path: string;
-  how: "added" | "removed" | "changed";
+  /** `sealed` if both are secrets, whose ciphertexts differ: then only the server could tell. */
+  how: "added" | "removed" | "changed" | "sealed";
   old?: unknown;
   new?: unknown;
 }
@@ -56,7 +57,7 @@ const member = (path: string, name: string) => {
   return path === "" ? name : `${path}.${name}`;
 };
 
-/** The properties in which two values differ, by path. Two ciphertexts of one secret differ too. */
+/** The properties in which two values differ, by path. */
 export function differences(old: unknown, next: unknown, path = "", found: Difference[] = []): Difference[] {
   if (found.length > DIFFERENCES_MAX || Object.is(old, next)) return found;
   const isSealed = ciphertext(old) !== undefined || ciphertext(next) !== undefined;
@@ -78,8 +79,11 @@ export function differences(old: unknown, next: unknown, path = "", found: Diffe
     }
     return found;
   }
-  if (isSealed && ciphertext(old) !== undefined && ciphertext(old) === ciphertext(next)) return found;
-  if (old !== next) found.push({ path, how: "changed", old, new: next });
+  if (ciphertext(old) !== undefined && ciphertext(next) !== undefined) {
+    if (ciphertext(old) !== ciphertext(next)) found.push({ path, how: "sealed" });
+    return found;
+  }
+  found.push({ path, how: "changed", old, new: next });
   return found;
 }
 

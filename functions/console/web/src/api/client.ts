@@ -16,8 +16,35 @@ type Answer<Path extends keyof paths, Method extends string> = paths[Path] exten
   ? Body
   : never;
 
+/** Members that an answer has only if there is something to say. The server sends all others, which the document does not tell. */
+type Optional =
+  | "authFailure"
+  | "config"
+  | "continuationToken"
+  | "createdBy"
+  | "currentOperation"
+  | "lastUpdate"
+  | "of"
+  | "organization"
+  | "outputs"
+  | "resourceChanges"
+  | "resourceCount"
+  | "role"
+  | "secretsProviders"
+  | "tokenInfo"
+  | "tokenName"
+  | "validity";
+
+type Complete<T> = T extends (infer Item)[]
+  ? Complete<Item>[]
+  : T extends object
+    ? { [Name in keyof T as Name extends Optional ? never : Name]-?: Complete<Exclude<T[Name], undefined>> } & {
+        [Name in keyof T as Name extends Optional ? Name : never]?: Complete<Exclude<T[Name], undefined>>;
+      }
+    : T;
+
 /** The JSON that a GET of this path answers. */
-export type Got<Path extends With<"get">> = Answer<Path, "get">;
+export type Got<Path extends With<"get">> = Complete<Answer<Path, "get">>;
 
 type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
 

@@ -43,8 +43,8 @@ export function Unlock({ lock, onClose }: { lock: ListedLock; onClose: () => voi
   return (
     <Confirm title={`Unlock ${lock.project}/${lock.state}?`} action="Unlock" needsReason onClose={onClose} run={unlock}>
       <p>
-        {who} holds the lock, <Time at={lock.lock.since} />. If that run still works, its next write is refused, and the
-        server keeps what it sent beside the versions.
+        {who} took the lock <Time at={lock.lock.since} />. If that run still works, its next write is refused, and the
+        server keeps what it sends beside the versions.
       </p>
     </Confirm>
   );

@@ -19,7 +19,9 @@ interface Node {
   depth: number;
 }
 
-/** The tree by parent. A resource whose parent is not there is a root. */
+const ORDER = new Intl.Collator("en", { numeric: true });
+
+/** The tree by parent, in order of name. A resource whose parent is not there is a root. */
 function treeOf(resources: Resource[]): Node[] {
   const nodes = resources.map((resource, index): Node => ({ key: `${index}`, resource, children: [], depth: 0 }));
   // A URN occurs again if the resource waits to be deleted.
@@ -36,6 +38,7 @@ function treeOf(resources: Resource[]): Node[] {
     if (seen.has(node)) return;
     seen.add(node);
     node.depth = depth;
+    node.children.sort((a, b) => ORDER.compare(nameIn(a.resource.urn), nameIn(b.resource.urn)));
     for (const child of node.children) sink(child, depth + 1);
   };
   for (const root of roots) sink(root, 0);
@@ -224,7 +227,7 @@ function Links({ title, urns }: { title: string; urns: [string, string[]][] }) {
               <Link
                 to="/$org/$project/$stack/resources"
                 params={name}
-                search={(before) => ({ ...before, urn })}
+                search={({ q, version }) => ({ q, version, urn })}
                 resetScroll={false}
               >
                 {nameIn(urn)}
@@ -259,7 +262,7 @@ function One({ resource, all }: { resource: Resource; all: Resource[] }) {
   );
   const provider = resource.provider?.split("::").slice(0, -1).join("::");
   const link = (to: string) => (
-    <Link to="/$org/$project/$stack/resources" params={name} search={(before) => ({ ...before, urn: to })}>
+    <Link to="/$org/$project/$stack/resources" params={name} search={({ q, version }) => ({ q, version, urn: to })}>
       {nameIn(to)}
     </Link>
   );
@@ -272,7 +275,7 @@ function One({ resource, all }: { resource: Resource; all: Resource[] }) {
             className="button small"
             to="/$org/$project/$stack/resources"
             params={name}
-            search={(before) => ({ ...before, urn: undefined })}
+            search={({ q, version }) => ({ q, version })}
             resetScroll={false}
           >
             <Icon name="cross" /> Close

@@ -167,11 +167,11 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
 function Outputs({ name, version }: { name: StackName; version: number }) {
   const outputs = useQuery(queries.stackOutputs(name, version));
   return (
-    <Card title="Outputs" count={outputs.data ? Object.keys(outputs.data.outputs).length : undefined}>
+    <Card title="Outputs" count={outputs.data ? Object.keys(outputs.data.outputs ?? {}).length : undefined}>
       <Loaded of={outputs}>
         {(found) => {
-          const entries = Object.entries(found.outputs as Record<string, unknown>);
-          const provider = (found as { secretsProviders?: { type?: string } }).secretsProviders;
+          const entries = Object.entries((found.outputs ?? {}) as Record<string, unknown>);
+          const provider = found.secretsProviders as { type?: string } | null | undefined;
           // A passphrase or another key is not of this server.
           const isOpenable = provider?.type === "service";
           if (entries.length === 0) return <Empty title="This stack has no outputs" />;
@@ -299,7 +299,7 @@ function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
                       ["Ended", <Time key="t" at={update.info.endTime} />],
                       ["Took", duration(update.info.endTime - update.info.startTime)],
                       ["Changes", <Changes key="c" counts={update.info.resourceChanges} />],
-                      ["Resources", number(update.info.resourceCount)],
+                      ["Resources", number(update.info.resourceCount ?? 0)],
                     ]}
                   />
                 </div>

@@ -515,7 +515,7 @@ export function StateVersions() {
                       {one.version > 1 && (
                         <Button
                           className="button small"
-                          aria-label={`Compare version ${one.version} with the one before`}
+                          aria-label={`Changes of version ${one.version}`}
                           onPress={() =>
                             void navigate({ search: { from: String(one.version - 1), to: String(one.version) } })
                           }
@@ -526,7 +526,7 @@ export function StateVersions() {
                       {one.version < state.version - 1 && (
                         <Button
                           className="button small"
-                          aria-label={`Compare version ${one.version} with the newest`}
+                          aria-label={`With newest: version ${one.version}`}
                           onPress={() =>
                             void navigate({ search: { from: String(one.version), to: String(state.version) } })
                           }

@@ -11,14 +11,14 @@ import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvent
 import { done, duration, kind, nameIn, number, shortType } from "../format";
 import type { UpdateSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
+import { Badge, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import { type Difference, shown } from "../values";
 import { useStackName } from "./stack";
 
 /** Steps and lines that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
 
-const HOW: Record<Difference["how"], string> = { added: "+", removed: "−", changed: "~" };
+const HOW: Record<Difference["how"], string> = { added: "+", removed: "−", changed: "~", sealed: "?" };
 
 /** Properties with what they were and are. */
 export function Diff({ of }: { of: Difference[] }) {
@@ -33,13 +33,14 @@ export function Diff({ of }: { of: Difference[] }) {
           <span className="unseen">{how}: </span>
           <code className="diff-path">{path}</code>
           <span className="diff-values">
-            {how !== "added" && <code className="old">{shown(old)}</code>}
+            {how === "sealed" && <span className="faint">a secret that was encrypted again</span>}
+            {(how === "removed" || how === "changed") && <code className="old">{shown(old)}</code>}
             {how === "changed" && (
               <span aria-hidden="true" className="arrow">
                 →
               </span>
             )}
-            {how !== "removed" && <code className="new">{shown(next)}</code>}
+            {(how === "added" || how === "changed") && <code className="new">{shown(next)}</code>}
           </span>
         </li>
       ))}
@@ -48,9 +49,22 @@ export function Diff({ of }: { of: Difference[] }) {
   );
 }
 
-const TONES = { running: "busy", done: "good", failed: "bad" } as const;
+const TONES = { running: "busy", done: "good", failed: "bad", unfinished: "warn" } as const;
 
-function StepRow({ step, isOpen, onToggle, name }: { step: Step; isOpen: boolean; onToggle: () => void; name: StackName }) {
+function StepRow({
+  step,
+  isLive,
+  isOpen,
+  onToggle,
+  name,
+}: {
+  step: Step;
+  isLive: boolean;
+  isOpen: boolean;
+  onToggle: () => void;
+  name: StackName;
+}) {
+  const status = step.status === "running" && !isLive ? "unfinished" : step.status;
   const took = step.ended === undefined ? undefined : step.ended - step.began;
   return (
     <li className={`step${isOpen ? " open" : ""}`}>
@@ -63,8 +77,8 @@ function StepRow({ step, isOpen, onToggle, name }: { step: Step; isOpen: boolean
         <span className="faint ellipsis type">{shortType(step.type)}</span>
         <span className="end row tight">
           {took !== undefined && took > 0 && <span className="faint">{duration(took)}</span>}
-          <Badge tone={step.operation === "same" ? "plain" : TONES[step.status]}>
-            {step.status === "running" ? "running" : step.status === "failed" ? "failed" : done(step.operation)}
+          <Badge tone={step.operation === "same" && status === "done" ? "plain" : TONES[status]}>
+            {status === "done" ? done(step.operation) : status}
           </Badge>
         </span>
       </Button>
@@ -105,7 +119,14 @@ function Steps({ steps, search, name, isLive }: { steps: Step[]; search: UpdateS
     <>
       <ul className="steps">
         {wanted.slice(0, max).map((step) => (
-          <StepRow key={step.urn} step={step} isOpen={open.has(step.urn)} onToggle={() => toggle(step.urn)} name={name} />
+          <StepRow
+            key={step.urn}
+            step={step}
+            isLive={isLive}
+            isOpen={open.has(step.urn)}
+            onToggle={() => toggle(step.urn)}
+            name={name}
+          />
         ))}
       </ul>
       {wanted.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}

@@ -18,7 +18,7 @@ import { Diff } from "./update";
 interface Changed {
   urn: string;
   type: string;
-  how: "added" | "removed" | "changed";
+  how: Difference["how"];
   properties: Difference[];
 }
 
@@ -35,7 +35,8 @@ function compare(from: Exported, to: Exported): Changed[] {
     if (!before) changed.push({ urn, type: resource.type, how: "added", properties: differences({}, resource.inputs ?? {}) });
     else {
       const properties = differences(part(before), part(resource));
-      if (properties.length > 0) changed.push({ urn, type: resource.type, how: "changed", properties });
+      const how = properties.every((one) => one.how === "sealed") ? "sealed" : "changed";
+      if (properties.length > 0) changed.push({ urn, type: resource.type, how, properties });
     }
   }
   for (const [urn, resource] of old) {
@@ -43,13 +44,14 @@ function compare(from: Exported, to: Exported): Changed[] {
       changed.push({ urn, type: resource.type, how: "removed", properties: differences(resource.inputs ?? {}, {}) });
     }
   }
-  return changed;
+  // Those that may be the same are last.
+  return [...changed.filter((one) => one.how !== "sealed"), ...changed.filter((one) => one.how === "sealed")];
 }
 
 /** Resources that are drawn at first, and with each press of the button. */
 const SHOWN = 100;
 
-const TONES = { added: "good", removed: "bad", changed: "busy" } as const;
+const TONES = { added: "good", removed: "bad", changed: "busy", sealed: "plain" } as const;
 
 function Comparison({ name, from, to }: { name: StackName; from: number; to: number }) {
   const old = useQuery(queries.exported(name, from));
@@ -79,7 +81,8 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
             {count("added") > 0 && <Badge tone="good">{number(count("added"))} added</Badge>}
             {count("changed") > 0 && <Badge tone="busy">{number(count("changed"))} changed</Badge>}
             {count("removed") > 0 && <Badge tone="bad">{number(count("removed"))} removed</Badge>}
-            <span className="faint">Secrets are masked. One that was encrypted again is shown as changed.</span>
+            {count("sealed") > 0 && <Badge tone="plain">{number(count("sealed"))} with secrets encrypted again</Badge>}
+            <span className="faint">Secrets are masked. Encrypted again, one may have the same value.</span>
           </p>
           <ul className="steps">
             {changed.slice(0, max).map((one) => (
@@ -88,7 +91,7 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
                   <span className="ellipsis strong">{nameIn(one.urn)}</span>
                   <span className="faint ellipsis type">{shortType(one.type)}</span>
                   <span className="end">
-                    <Badge tone={TONES[one.how]}>{one.how}</Badge>
+                    <Badge tone={TONES[one.how]}>{one.how === "sealed" ? "encrypted again" : one.how}</Badge>
                   </span>
                 </div>
                 <div className="step-body">
@@ -143,6 +146,7 @@ export function Versions() {
                     <td className="strong">{version}</td>
                     <td>
                       <Link
+                        className="underlined"
                         to="/$org/$project/$stack/updates/$version"
                         params={{ ...name, version: String(version) }}
                       >
@@ -153,7 +157,7 @@ export function Versions() {
                     <td>
                       <Result result={info.result} />
                     </td>
-                    <td>{number(info.resourceCount)}</td>
+                    <td>{number(info.resourceCount ?? 0)}</td>
                     <td>
                       <Time at={info.endTime} />
                     </td>
@@ -161,7 +165,7 @@ export function Versions() {
                       {version > 1 && (
                         <Button
                           className="button small"
-                          aria-label={`Compare version ${version} with the one before`}
+                          aria-label={`Changes of version ${version}`}
                           onPress={() =>
                             void navigate({ search: { from: String(version - 1), to: String(version) } })
                           }
@@ -172,7 +176,7 @@ export function Versions() {
                       {isCompared && version !== from && version !== to ? (
                         <Button
                           className="button small"
-                          aria-label={`Compare version ${version} with version ${to}`}
+                          aria-label={`With ${to}: version ${version}`}
                           onPress={() =>
                             void navigate({
                               search: { from: String(Math.min(version, to)), to: String(Math.max(version, to)) },
@@ -186,7 +190,7 @@ export function Versions() {
                         version < newest - 1 && (
                           <Button
                             className="button small"
-                            aria-label={`Compare version ${version} with the newest`}
+                            aria-label={`With newest: version ${version}`}
                             onPress={() =>
                               void navigate({ search: { from: String(version), to: String(newest) } })
                             }

@@ -1,7 +1,7 @@
 // Small parts of pages.
 
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import {
   Button,
   Dialog,
@@ -200,11 +200,10 @@ export function Card({
   actions?: ReactNode;
   children: ReactNode;
 }) {
-  const id = useId();
   return (
-    <section className="card" aria-labelledby={id}>
+    <section className="card">
       <header className="card-head">
-        <h2 id={id}>
+        <h2>
           {title}
           {count !== undefined && <span className="count">{count}</span>}
         </h2>
@@ -238,7 +237,7 @@ export function Table({ label, head, children }: { label: string; head: ReactNod
           <tr>
             {head.map((name, column) => (
               <th key={column} scope="col">
-                {name}
+                {name === "" ? <span className="unseen">Actions</span> : name}
               </th>
             ))}
           </tr>

@@ -1,0 +1,231 @@
+//! People at the console: stacks that the real client makes, updates that run beside the browser, and states.
+//!
+//! Each page is checked as those of `browser.rs` are: for faults of accessibility in both themes, errors of the browser's
+//! console, requests to other machines, and its width on a phone.
+
+use serde_json::{Value, json};
+use statewright_shared::domain::names::Login;
+use statewright_shared::services::identity::passwords;
+use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::browser::Chromium;
+
+use crate::BACKEND;
+use crate::support::{UP, bench, names, pending, state, state_once, yaml};
+
+const PASSWORD: &str = "correct horse battery";
+
+/// A program whose message and values try to be markup, and which has a secret.
+const PROGRAM: &str = "resources:
+  network:
+    type: bench:index:Item
+    properties:
+      value: <img src=x onerror=alert(1)>
+  database:
+    type: bench:index:Item
+    properties:
+      value: first
+      secretValue:
+        fn::secret: hunter2
+    options:
+      dependsOn: [\"${network}\"]
+outputs:
+  address: ${network.value}
+  password: ${database.secretValue}
+";
+
+/// A browser that is signed in, at this path of the console.
+async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
+    passwords::set(&app.context, &Login::parse(USER).unwrap(), PASSWORD).await.unwrap();
+    let console = app.console().await;
+    let mut page = Chromium::start();
+    page.open(&format!("{console}{path}")).await;
+    // Every address leads to the page of sign-ins, and back.
+    page.sees("input[name=login]").await;
+    page.fill("input[name=login]", USER).await;
+    page.fill("input[name=password]", PASSWORD).await;
+    // The first request was refused, which is an error of the browser's console.
+    page.run(&json!({ "command": "problems" })).await;
+    page.press("Enter").await;
+    page.arrives(&format!("{console}{path}")).await;
+    (page, console)
+}
+
+#[tokio::test]
+async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "web", PROGRAM).await;
+    cli.run(UP.into_iter().chain(["--message", "Move <b>everything</b>"])).await.assert_success();
+    cli.run(["preview"]).await.assert_success();
+    let changed = PROGRAM.replace("value: first", "value: second");
+    cli.yaml_project("web", &changed);
+    cli.run(UP).await.assert_success();
+
+    let stack = format!("/{ORG}/web/dev");
+    let (mut page, console) = signed_in(&app, &format!("{stack}/updates/2")).await;
+    page.sees("h2:has-text('Update 2')").await;
+    page.sees(".step:has-text('database')").await;
+    page.click(".step-head:has-text('database')").await;
+    page.sees(".old:has-text('first')").await;
+    page.sees(".new:has-text('second')").await;
+    page.check_page("console-update").await;
+    page.open(&format!("{console}{stack}/updates/1")).await;
+    page.sees(".step:has-text('network')").await;
+    let text = page.text().await;
+    assert!(text.contains("Move <b>everything</b>") && !text.contains("hunter2"), "{text}");
+
+    // Without a path, the organization of the person.
+    page.open(&console).await;
+    page.arrives(&format!("{console}/{ORG}")).await;
+    page.sees("td:has-text('web/dev')").await;
+    page.check_page("console-home").await;
+    page.click("nav a:has-text('Stacks and states')").await;
+    page.sees(".item:has-text('dev')").await;
+    page.check_page("console-list").await;
+    page.fill("[aria-label='Filter by name or label']", "nothing like it").await;
+    page.sees("text=Nothing matches these filters").await;
+    assert!(page.url().await.ends_with("/-/stacks?q=nothing+like+it"), "{}", page.url().await);
+
+    // A secret is shown when a person asks, and the audit trail says so.
+    page.open(&format!("{console}{stack}")).await;
+    page.sees("th:has-text('password')").await;
+    let text = page.text().await;
+    assert!(text.contains("<img src=x onerror=alert(1)>") && !text.contains("hunter2"), "{text}");
+    page.check_page("console-stack").await;
+    page.click("button:has-text('Show')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.open(&format!("{console}/{ORG}/-/audit")).await;
+    page.sees("code:has-text('stack.decrypt')").await;
+    page.check_page("console-audit").await;
+
+    // Resources, by keyboard.
+    page.open(&format!("{console}{stack}/resources")).await;
+    page.sees("[role=treeitem]:has-text('database')").await;
+    page.check_page("console-resources").await;
+    page.click("[role=treeitem]:has-text('database')").await;
+    page.sees("h2:has-text('Depends on')").await;
+    let text = page.text().await;
+    assert!(text.contains("id-database") && !text.contains("hunter2"), "{text}");
+    page.check_page("console-resource").await;
+    page.fill("[aria-label='Filter by name, type or ID']", "network").await;
+    page.press("Tab").await;
+    page.press("Tab").await;
+    page.press("End").await;
+    page.press("Enter").await;
+    page.sees("h2:has-text('network')").await;
+
+    // Two versions, and one restored.
+    page.open(&format!("{console}{stack}/versions?from=1&to=2")).await;
+    page.sees(".new:has-text('second')").await;
+    let text = page.text().await;
+    assert!(text.contains("1 changed") && !text.contains("hunter2"), "{text}");
+    page.check_page("console-versions").await;
+    page.click("[aria-label='Restore version 1']").await;
+    page.sees("[role=alertdialog]").await;
+    page.click("button:has-text('Restore it')").await;
+    page.sees("td:has-text('3')").await;
+    let restored = state(&app, "web").await;
+    assert!(restored.to_string().contains("first") && !restored.to_string().contains("second"), "{restored}");
+
+    // Anywhere, by a few letters.
+    page.press("Control+k").await;
+    page.sees("[placeholder='Stack, state or page']").await;
+    page.fill("[placeholder='Stack, state or page']", "lock").await;
+    page.press("ArrowDown").await;
+    page.press("Enter").await;
+    page.arrives(&format!("{console}/{ORG}/-/locks")).await;
+    page.open(&format!("{console}/{ORG}/esc/base/env")).await;
+    page.sees("text=pulumi env get acme/base/env").await;
+    page.check_page("console-not-here").await;
+}
+
+#[tokio::test]
+async fn a_running_update_is_watched_and_cancelled() {
+    let app = TestApp::on(BACKEND).await;
+    let slow = [("count", "3"), ("chain", "true"), ("delayMs", "1200")];
+    let cli = bench(&app, "slow", &slow).await;
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/slow/dev")).await;
+    let up = cli.spawn(UP);
+    up.says("item-00001 creating").await;
+    state_once(&app, "slow", |state| pending(state) == ["creating item-00001"]).await;
+    up.pause();
+    page.open(&format!("{console}/{ORG}/slow/dev")).await;
+    page.sees("text=Update is running").await;
+    page.check_page("console-running").await;
+    page.click("a:has-text('Watch it')").await;
+    page.arrives(&format!("{console}/{ORG}/slow/dev/updates/1")).await;
+    page.sees(".step:has-text('item-00000')").await;
+    page.check_page("console-live").await;
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.click("td button:has-text('Cancel')").await;
+    page.click("[role=alertdialog] button:has-text('Cancel the update')").await;
+    page.sees("text=No update holds a stack").await;
+    up.resume();
+    up.wait().await.assert_failure();
+    assert_eq!(names(&state(&app, "slow").await), ["slow-dev", "default", "item-00000"]);
+    page.open(&format!("{console}/{ORG}")).await;
+    page.sees("section:has-text('Failed last time') a:has-text('slow/dev')").await;
+}
+
+/// A state with one resource of this address range.
+fn tfstate(serial: u64, range: &str) -> Value {
+    let instance = json!({ "schema_version": 0, "attributes": { "id": "vpc-1", "cidr": range } });
+    json!({
+        "version": 4, "terraform_version": "1.12.6", "serial": serial,
+        "lineage": "11111111-2222-4333-8444-555555555555",
+        "outputs": { "password": { "value": "hunter2", "type": "string", "sensitive": true } },
+        "resources": [{
+            "mode": "managed", "type": "aws_vpc", "name": "main",
+            "provider": "provider[\"example.com/hashicorp/aws\"]", "instances": [instance],
+        }],
+    })
+}
+
+#[tokio::test]
+async fn a_state_is_compared_and_unlocked_with_a_reason() {
+    let app = TestApp::on(BACKEND).await;
+    let path = format!("/tfstate/{ORG}/net/prod");
+    let post = async |path: &str, body: &Value| {
+        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
+        assert_eq!(call.send().await.status.as_u16(), 200);
+    };
+    post(&path, &tfstate(1, "10.0.0.0/16")).await;
+    post(&path, &tfstate(2, "10.1.0.0/16")).await;
+    let lock = json!({
+        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": "OperationTypeApply", "Info": "",
+        "Who": "carol@build", "Version": "1.12.6", "Created": "2026-01-01T00:00:00Z", "Path": "",
+    });
+    post(&format!("{path}/lock"), &lock).await;
+
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/states/net/prod")).await;
+    page.sees("text=Locked for Apply").await;
+    page.sees("th:has-text('password')").await;
+    page.check_page("console-state").await;
+    page.click("button:has-text('Show values')").await;
+    page.sees(".value button:has-text('Show')").await;
+    assert!(!page.text().await.contains("hunter2"));
+    page.click(".value button:has-text('Show')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.open(&format!("{console}/{ORG}/-/states/net/prod/versions?from=1&to=2")).await;
+    page.sees("code:has-text('cidr')").await;
+    assert!(!page.text().await.contains("10.1.0.0/16"), "a value is shown");
+    page.check_page("console-state-versions").await;
+
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.sees("td:has-text('carol@build')").await;
+    page.check_page("console-locks").await;
+    page.click("td button:has-text('Unlock')").await;
+    page.sees("[role=alertdialog]").await;
+    page.fill("[role=alertdialog] textarea", "the build machine is gone").await;
+    page.click("[role=alertdialog] button:has-text('Unlock')").await;
+    page.sees("text=No state is locked").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=state.unlock")).await;
+    page.sees("td:has-text('the build machine is gone')").await;
+    for (path, title) in
+        [("members", "Members"), ("teams", "Teams"), ("grants", "Grants"), ("tokens", "Tokens")]
+    {
+        page.open(&format!("{console}/{ORG}/-/{path}")).await;
+        page.sees(&format!("h1:has-text('{title}')")).await;
+        page.sees("section").await;
+        page.check_page(&format!("console-{path}")).await;
+    }
+}
