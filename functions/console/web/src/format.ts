@@ -79,8 +79,14 @@ const OPERATIONS: Record<string, string> = {
 /** What an operation did, such as `created`. */
 export const done = (operation: string) => OPERATIONS[operation] ?? operation;
 
+// Characters that nobody sees, and which can turn the text around them.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** Text that reads in the order in which it is written. */
+export const visible = (text: string) => text.replace(UNSEEN, "\ufffd");
+
 /** The name of a resource, from its URN: what follows the last `::`. */
-export const nameIn = (urn: string) => urn.slice(urn.lastIndexOf("::") + 2);
+export const nameIn = (urn: string) => visible(urn.slice(urn.lastIndexOf("::") + 2));
 
 /** The type of a resource, from its URN. */
 export const typeIn = (urn: string) => urn.split("::")[2]?.split("$").at(-1) ?? "";
@@ -94,4 +100,4 @@ export function shortType(type: string): string {
 
 /** Text without the marks that the engine puts into it for colors, and without the escapes of terminals. */
 const MARKS = /<\{%[^%]*%\}>|\u001b\[[0-9;]*[A-Za-z]/g;
-export const plain = (text: string) => text.replace(MARKS, "");
+export const plain = (text: string) => visible(text.replace(MARKS, ""));

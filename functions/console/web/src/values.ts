@@ -34,7 +34,7 @@ export function masked(value: unknown): unknown {
 }
 
 /** A value as text: a string as it is, everything else as JSON. */
-export function shown(value: unknown): string {
+export function textOf(value: unknown): string {
   const safe = masked(value);
   if (typeof safe === "string") return safe;
   return JSON.stringify(safe, null, 2) ?? "";

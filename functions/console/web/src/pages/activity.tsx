@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
-import { duration, kind } from "../format";
+import { duration, kind, plain } from "../format";
 import { Card, Changes, Empty, Loaded, More, Result, Table, Time, useTitle } from "../ui/parts";
 import { useStackName } from "./stack";
 
@@ -39,7 +39,7 @@ function Row({ name, update, isPreview }: { name: StackName; update: Update; isP
             {text}
           </Link>
         )}
-        {info.message && <div className="faint ellipsis message">{info.message}</div>}
+        {info.message && <div className="faint ellipsis message">{plain(info.message)}</div>}
       </td>
       <td>
         <Result result={info.result} />

@@ -4,7 +4,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, Navigate, useParams } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackSummary } from "../api/queries";
-import { count, duration, instant, kind, number } from "../format";
+import { count, duration, instant, kind, number, plain } from "../format";
 import { Badge, Card, Changes, Empty, Failure, Loaded, Result, Table, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import { Icon, type IconName } from "../ui/icons";
 import { NotHere } from "./nothere";
@@ -106,6 +106,7 @@ function Overview({ org }: { org: string }) {
     const update = last[index]?.data;
     return update ? [{ one, update }] : [];
   });
+  const unread = last.find((one) => one.error)?.error;
   const failed = updates.filter(({ update }) => update.info.result === "failed");
   const written = (states.data?.items ?? [])
     .filter((one) => one.lastWrite)
@@ -133,7 +134,7 @@ function Overview({ org }: { org: string }) {
         <Tile icon="running" value={stacks.data ? number(running.length) : "…"} text="running now" tone={running.length > 0 ? "busy" : ""} />
         <Tile
           icon="lock"
-          value={locks.data ? number(locks.data.items.length) : "…"}
+          value={locks.data ? number(locks.data.items.length) : locks.error ? "–" : "…"}
           text="states locked"
           tone={locks.data?.items.length ? "warn" : ""}
         />
@@ -155,11 +156,15 @@ function Overview({ org }: { org: string }) {
               {() => (running.length === 0 ? <p className="none">No update is running.</p> : <Running stacks={running.slice(0, RECENT)} />)}
             </Loaded>
           </Card>
-          <Card title="Failed last time" count={failed.length}>
+          <Card title="Failed last time" count={unread ? undefined : failed.length}>
             <Loaded of={stacks}>
               {() =>
-                failed.length === 0 ? (
-                  <p className="none">Of the {RECENT} stacks that changed last, none failed.</p>
+                unread ? (
+                  <Failure error={unread} />
+                ) : failed.length === 0 ? (
+                  <p className="none">
+                    {recent.length === RECENT ? `Of the ${RECENT} stacks that changed last, none failed.` : "No stack failed."}
+                  </p>
                 ) : (
                   <ul className="plain-list">
                     {failed.map(({ one, update }) => (
@@ -264,7 +269,7 @@ function Overview({ org }: { org: string }) {
                   >
                     {kind(update.info.kind)} {update.version}
                   </Link>
-                  {update.info.message && <div className="faint ellipsis message">{update.info.message}</div>}
+                  {update.info.message && <div className="faint ellipsis message">{plain(update.info.message)}</div>}
                 </td>
                 <td>
                   <Result result={update.info.result} />

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "react";
 import { Button, Disclosure, DisclosurePanel, Heading } from "react-aria-components";
 import { address, download } from "../api/client";
 import * as queries from "../api/queries";
-import { number } from "../format";
+import { count } from "../format";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Empty, Failure, Loaded, More, Search, Select, Table, Time, useTitle } from "../ui/parts";
 
@@ -323,7 +323,7 @@ export function Audit() {
           }
         </Loaded>
         {log.hasNextPage && <More isLoading={log.isFetchingNextPage} onPress={() => void log.fetchNextPage()} />}
-        {all.length > 0 && <p className="foot">{number(all.length)} records are shown.</p>}
+        {all.length > 0 && <p className="foot">{count(all.length, "record")} shown.</p>}
       </Card>
     </>
   );

@@ -6,7 +6,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import * as queries from "../api/queries";
 import type { Exported, Resource } from "../api/queries";
-import { nameIn, number, shortType } from "../format";
+import { nameIn, number, shortType, visible } from "../format";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Copy, Empty, Facts, Loaded, Notice, Search, Table, Time, useTitle } from "../ui/parts";
 import { isObject } from "../values";
@@ -198,7 +198,7 @@ function Properties({ title, of }: { title: string; of: Record<string, unknown> 
           {entries.map(([name, value]) => (
             <tr key={name}>
               <th scope="row">
-                <code>{name}</code>
+                <code>{visible(name)}</code>
               </th>
               <td>
                 <Value value={value} />

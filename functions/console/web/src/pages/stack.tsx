@@ -7,12 +7,13 @@ import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { Stack, StackName } from "../api/queries";
-import { duration, instant, kind, number } from "../format";
+import { duration, instant, kind, number, plain as unmarked, visible } from "../format";
 import { Icon } from "../ui/icons";
 import {
   Badge,
   Card,
   Changes,
+  Code,
   Copy,
   Empty,
   Facts,
@@ -25,7 +26,7 @@ import {
   useNow,
   useTitle,
 } from "../ui/parts";
-import { MASK, ciphertext, hasSecret, isObject, shown } from "../values";
+import { MASK, ciphertext, hasSecret, isObject, textOf } from "../values";
 import { CancelUpdate } from "./locks";
 
 export const useStackName = (): StackName => useParams({ from: "/$org/$project/$stack" });
@@ -144,10 +145,10 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
       setOpening(false);
     }
   };
-  const text = shown(plain ? plain.value : value);
+  const seen = plain ? plain.value : value;
   return (
     <div className="value">
-      <code className={isSecret && !plain ? "masked" : ""}>{text}</code>
+      <Code className={isSecret && !plain ? "masked" : ""} value={seen} />
       {isSecret && plain && (
         <Button className="button small" onPress={() => setPlain(undefined)}>
           Hide
@@ -158,7 +159,7 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
           <Icon name="eye" /> Show
         </Button>
       )}
-      {!isSecret && text !== "" && <Copy text={text} label="Copy the value" />}
+      {!isSecret && textOf(value) !== "" && <Copy text={textOf(value)} label="Copy the value" />}
       {error !== undefined && <Failure error={error} />}
     </div>
   );
@@ -181,7 +182,7 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
                 {entries.map(([key, value]) => (
                   <tr key={key}>
                     <th scope="row">
-                      <code>{key}</code>
+                      <code>{visible(key)}</code>
                     </th>
                     <td>
                       <Value value={value} open={isOpenable ? () => opened(name, value) : undefined} />
@@ -220,10 +221,10 @@ function Configuration({ config }: { config: Record<string, ConfigValue> }) {
           {entries.map(([key, value]) => (
             <tr key={key}>
               <th scope="row">
-                <code>{key}</code>
+                <code>{visible(key)}</code>
               </th>
               <td>
-                <code className={value.secret ? "masked" : ""}>{value.secret ? MASK : value.string}</code>
+                <Code className={value.secret ? "masked" : ""} value={value.secret ? MASK : value.string} />
               </td>
             </tr>
           ))}
@@ -292,7 +293,7 @@ function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
                       {kind(update.info.kind)} {update.version}
                     </Link>
                   </p>
-                  {update.info.message && <p className="faint">{update.info.message}</p>}
+                  {update.info.message && <p className="faint">{unmarked(update.info.message)}</p>}
                   <Facts
                     of={[
                       ["By", update.requestedBy.githubLogin],
@@ -312,7 +313,7 @@ function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
             <p className="none">It has none.</p>
           ) : (
             <div className="pad">
-              <Facts of={tags.map(([key, value]) => [key, value])} />
+              <Facts of={tags.map(([key, value]) => [key, visible(value)])} />
             </div>
           )}
         </Card>

@@ -12,6 +12,7 @@ import { Icon } from "../ui/icons";
 import {
   Badge,
   Card,
+  Code,
   Confirm,
   Copy,
   Empty,
@@ -25,7 +26,7 @@ import {
   Waiting,
   useTitle,
 } from "../ui/parts";
-import { MASK, shown } from "../values";
+import { MASK, textOf } from "../values";
 import { Unlock } from "./locks";
 
 const ROUTE = "/$org/-/states/$project/$state";
@@ -134,7 +135,7 @@ function Masked({ value }: { value: unknown }) {
   const [isShown, show] = useState(false);
   return (
     <div className="value">
-      <code className={isShown ? "" : "masked"}>{isShown ? shown(value) : MASK}</code>
+      <Code className={isShown ? "" : "masked"} value={isShown ? value : MASK} />
       <Button className="button small" onPress={() => show(!isShown)}>
         {isShown ? "Hide" : "Show"}
       </Button>
@@ -193,7 +194,7 @@ function Outputs({ state }: { state: State }) {
                     <tr key={name}>
                       <th scope="row">
                         <code>{name}</code>{" "}
-                        {validity && typeof validity === "object" && "invalid" in validity && (
+                        {validity?.status === "invalid" && (
                           <Badge tone="bad">breaks its schema</Badge>
                         )}
                       </th>
@@ -204,8 +205,8 @@ function Outputs({ state }: { state: State }) {
                           <Masked value={value.value} />
                         ) : (
                           <div className="value">
-                            <code>{shown(value.value)}</code>
-                            <Copy text={shown(value.value)} label="Copy the value" />
+                            <Code value={value.value} />
+                            <Copy text={textOf(value.value)} label="Copy the value" />
                           </div>
                         )}
                       </td>

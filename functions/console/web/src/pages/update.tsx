@@ -8,11 +8,11 @@ import { ApiError } from "../api/client";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
 import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvents } from "../events";
-import { done, duration, kind, nameIn, number, shortType } from "../format";
+import { done, duration, kind, nameIn, number, plain, shortType, visible } from "../format";
 import type { UpdateSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
-import { type Difference, shown } from "../values";
+import { Badge, Changes, Code, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
+import type { Difference } from "../values";
 import { useStackName } from "./stack";
 
 /** Steps and lines that are drawn at first, and with each press of the button. */
@@ -31,16 +31,16 @@ export function Diff({ of }: { of: Difference[] }) {
             {HOW[how]}
           </span>
           <span className="unseen">{how}: </span>
-          <code className="diff-path">{path}</code>
+          <code className="diff-path">{visible(path)}</code>
           <span className="diff-values">
             {how === "sealed" && <span className="faint">a secret that was encrypted again</span>}
-            {(how === "removed" || how === "changed") && <code className="old">{shown(old)}</code>}
+            {(how === "removed" || how === "changed") && <Code className="old" value={old} />}
             {how === "changed" && (
               <span aria-hidden="true" className="arrow">
                 →
               </span>
             )}
-            {(how === "added" || how === "changed") && <code className="new">{shown(next)}</code>}
+            {(how === "added" || how === "changed") && <Code className="new" value={next} />}
           </span>
         </li>
       ))}
@@ -252,7 +252,7 @@ function OneUpdate({ name, update, search, onShow }: { name: StackName; update: 
         <Result result={update.result} />
         {isLive && !log.isDone && <span className="faint">followed live</span>}
       </div>
-      {update.message && <p className="lead">{update.message}</p>}
+      {update.message && <p className="lead">{plain(update.message)}</p>}
       <div className="card pad">
         <Facts
           of={[

@@ -15,7 +15,8 @@ import {
   TextField,
 } from "react-aria-components";
 import { ApiError, TooLong } from "../api/client";
-import { ago, date, instant } from "../format";
+import { ago, date, instant, visible } from "../format";
+import { textOf } from "../values";
 import { type IconName, Icon } from "./icons";
 
 export function useTitle(...parts: string[]) {
@@ -133,7 +134,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   const isRefused = error instanceof ApiError && error.status === 403;
   const title =
     error instanceof ApiError
-      ? { 0: "No answer", 403: "You may not see this", 404: "This is not here" }[error.status] ?? "This did not work"
+      ? ({ 0: "No answer", 403: "Not allowed", 404: "This is not here" }[error.status] ?? "This did not work")
       : "This did not work";
   const text =
     error instanceof TooLong
@@ -142,13 +143,12 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
         ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}`
         : "Unknown error";
   return (
-    <div className="notice bad" role="alert">
+    <div className={isRefused ? "notice" : "notice bad"} role="alert">
       <p>
-        <strong>{title}.</strong> {text}
+        {isRefused && <Icon name="lock" />} <strong>{title}.</strong> {text}
         {text.endsWith(".") ? "" : "."}
       </p>
-      {isRefused && <p className="faint">An admin of the organization can give you a role that may.</p>}
-      {again && (
+      {again && !isRefused && (
         <Button className="button" onPress={again}>
           Try again
         </Button>
@@ -211,6 +211,17 @@ export function Card({
       </header>
       {children}
     </section>
+  );
+}
+
+/** A value as text. A long one scrolls, so the keyboard reaches it. */
+export function Code({ value, className }: { value: unknown; className?: string }) {
+  const text = visible(textOf(value));
+  const isLong = text.length > 300 || text.split("\n").length > 8;
+  return (
+    <code className={className} tabIndex={isLong ? 0 : undefined}>
+      {text}
+    </code>
   );
 }
 
