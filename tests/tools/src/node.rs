@@ -140,7 +140,7 @@ fn build_console_of(document: &[u8]) -> Result<TempDir, ToolError> {
             // Of a person who works on the console: they may differ from the pinned ones.
             true if entry.file_name() == PACKAGES => {}
             true => copy_tree(&from, &to)?,
-            false => drop(fs::copy(&from, &to).map_err(ToolError::io("cannot write", &to))?),
+            false => fs::copy(&from, &to).map(drop).map_err(ToolError::io("cannot write", &to))?,
         }
     }
     let link = web.join(PACKAGES);

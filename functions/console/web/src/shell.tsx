@@ -82,10 +82,15 @@ function OrgMenu({ org, all }: { org: string; all: string[] }) {
 }
 
 function Nav({ org, path }: { org: string; path: string }) {
+  const nav = useRef<HTMLElement>(null);
+  // On a phone, the link of the page may be outside what is seen.
+  useEffect(() => {
+    nav.current?.querySelector(".active")?.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [path]);
   // The pages of one stack or state belong to the list of them.
   const isOfOne = /^\/[^/]+\/(-\/states\/|(?!-\/)[^/]+\/[^/]+)/.test(path);
   return (
-    <nav className="nav" aria-label="Organization">
+    <nav ref={nav} className="nav" aria-label="Organization">
       <Link to="/$org" params={{ org }} activeOptions={{ exact: true }}>
         Home
       </Link>

@@ -93,7 +93,7 @@ export function Locks() {
                       <td>
                         <Time at={operation?.started} />
                       </td>
-                      <td className="actions">
+                      <td className="actions pinned">
                         {stack?.activeUpdate && operation && (
                           <Button
                             className="button small bad"
@@ -153,7 +153,7 @@ export function Locks() {
                         <td>
                           <Time at={one.lock.since} />
                         </td>
-                        <td className="actions">
+                        <td className="actions pinned">
                           <Button className="button small bad" onPress={() => setUnlocked(one)}>
                             Unlock
                           </Button>
