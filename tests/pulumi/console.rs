@@ -94,7 +94,7 @@ async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
     page.click("button:has-text('Show')").await;
     page.sees("code:has-text('hunter2')").await;
     page.open(&format!("{console}/{ORG}/-/audit")).await;
-    page.sees("code:has-text('stack.decrypt')").await;
+    page.sees("tr:has-text('secrets.open'):has-text('browser')").await;
     page.check_page("console-audit").await;
 
     // Resources, by keyboard.
@@ -107,7 +107,6 @@ async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
     assert!(text.contains("id-database") && !text.contains("hunter2"), "{text}");
     page.check_page("console-resource").await;
     page.fill("[aria-label='Filter by name, type or ID']", "network").await;
-    page.press("Tab").await;
     page.press("Tab").await;
     page.press("End").await;
     page.press("Enter").await;

@@ -228,6 +228,7 @@ function Links({ title, urns }: { title: string; urns: [string, string[]][] }) {
                 to="/$org/$project/$stack/resources"
                 params={name}
                 search={({ q, version }) => ({ q, version, urn })}
+                activeOptions={{ exact: true }}
                 resetScroll={false}
               >
                 {nameIn(urn)}
@@ -262,7 +263,12 @@ function One({ resource, all }: { resource: Resource; all: Resource[] }) {
   );
   const provider = resource.provider?.split("::").slice(0, -1).join("::");
   const link = (to: string) => (
-    <Link to="/$org/$project/$stack/resources" params={name} search={({ q, version }) => ({ q, version, urn: to })}>
+    <Link
+      to="/$org/$project/$stack/resources"
+      params={name}
+      search={({ q, version }) => ({ q, version, urn: to })}
+      activeOptions={{ exact: true }}
+    >
       {nameIn(to)}
     </Link>
   );
@@ -276,6 +282,7 @@ function One({ resource, all }: { resource: Resource; all: Resource[] }) {
             to="/$org/$project/$stack/resources"
             params={name}
             search={({ q, version }) => ({ q, version })}
+            activeOptions={{ exact: true }}
             resetScroll={false}
           >
             <Icon name="cross" /> Close

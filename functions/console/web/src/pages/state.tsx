@@ -357,7 +357,12 @@ function Comparison({ guid, from, to }: { guid: string; from: string; to: string
     <Card
       title={`Version ${from} compared with version ${to}`}
       actions={
-        <Link className="button small" to={`${ROUTE}/versions`} params={name}>
+        <Link
+          className="button small"
+          to={`${ROUTE}/versions`}
+          params={name}
+          activeOptions={{ exact: true }}
+        >
           <Icon name="cross" /> Close
         </Link>
       }

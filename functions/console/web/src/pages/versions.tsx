@@ -64,7 +64,12 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
     <Card
       title={`Version ${from} compared with version ${to}`}
       actions={
-        <Link className="button small" to="/$org/$project/$stack/versions" params={name}>
+        <Link
+          className="button small"
+          to="/$org/$project/$stack/versions"
+          params={name}
+          activeOptions={{ exact: true }}
+        >
           <Icon name="cross" /> Close
         </Link>
       }
