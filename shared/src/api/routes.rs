@@ -1590,6 +1590,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::domain::names::check_new_owner;
     use crate::services::audit::actions::ACTIONS;
 
     fn held<S: Serves>() -> Vec<String> {
@@ -1604,6 +1605,13 @@ mod tests {
             assert!(!route.summary.is_empty(), "{route:?} has no summary");
             assert!(names.insert(route.operation), "{} twice", route.operation);
             assert!(paths.insert((route.method.as_str(), route.path_in_document())), "{route:?} twice");
+        }
+    }
+
+    #[test]
+    fn no_new_organization_has_the_name_of_a_path() {
+        for first in ROUTES.iter().filter_map(|route| first_part(route.path)) {
+            assert!(check_new_owner(first).is_err(), "{first}");
         }
     }
 

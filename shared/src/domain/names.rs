@@ -25,6 +25,39 @@ fn is_access_token(text: &str) -> bool {
         .is_some_and(|rest| rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
+/// The first parts of paths of the server, and of what clients of Pulumi Cloud open. The pages of an organization begin
+/// with its name.
+const RESERVED: [&str; 15] = [
+    "api",
+    "assets",
+    "claim",
+    "cli-login",
+    "docs",
+    "healthz",
+    "invite",
+    "login",
+    "logout",
+    "readyz",
+    "signin",
+    "signout",
+    "tfstate",
+    "user",
+    "welcome",
+];
+
+/// Refuses a name for a new organization or user that paths of the server begin with.
+///
+/// # Errors
+/// [`InvalidName`].
+pub fn check_new_owner(name: &str) -> Result<(), InvalidName> {
+    if RESERVED.contains(&name) {
+        let rule = "paths of the server begin with it, so choose another";
+        let what = "name of a new organization or user";
+        return Err(InvalidName { what, found: name.to_owned(), rule });
+    }
+    Ok(())
+}
+
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $valid:expr) => {
         $(#[$doc])*
@@ -370,6 +403,14 @@ mod tests {
             assert!(OrgName::parse(bad).is_err(), "{bad:?} was taken as an organization");
         }
         assert_eq!(OrgName::parse("acme-corp_1").unwrap().as_str(), "acme-corp_1");
+    }
+
+    #[test]
+    fn a_new_owner_has_no_name_of_a_path() {
+        assert!(RESERVED.iter().all(|name| check_new_owner(name).is_err()));
+        check_new_owner("apis").unwrap();
+        // An organization of before stays.
+        OrgName::parse("assets").unwrap();
     }
 
     #[test]

@@ -39,6 +39,12 @@ interface ResourcesSearch {
   version?: string;
 }
 
+interface FilterSearch {
+  q?: string;
+}
+
+const filterSearch = (search: Search): FilterSearch => ({ q: word(search.q) });
+
 const root = createRootRoute({ component: Shell, notFoundComponent: () => <NotHere /> });
 
 const start = createRoute({ getParentRoute: () => root, path: "/", component: Start });
@@ -49,7 +55,8 @@ export interface ListSearch {
   kind?: "stack" | "state";
   project?: string;
   sort?: "name" | "changed" | "resources";
-  group?: "none";
+  /** `none`, or the key of a label; by project without it. */
+  group?: string;
 }
 
 const list = createRoute({
@@ -61,7 +68,7 @@ const list = createRoute({
     kind: search.kind === "stack" || search.kind === "state" ? search.kind : undefined,
     project: word(search.project),
     sort: search.sort === "changed" || search.sort === "resources" ? search.sort : undefined,
-    group: search.group === "none" ? "none" : undefined,
+    group: text(search.group),
   }),
 });
 const project = createRoute({
@@ -75,9 +82,9 @@ const project = createRoute({
 const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", component: Locks });
 
 const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: lazyRouteComponent(organizationPages, "Organization") });
-const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members") });
+const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members"), validateSearch: filterSearch });
 const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
-const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants") });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: filterSearch });
 const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens") });
 const audit = createRoute({
   getParentRoute: () => organization,

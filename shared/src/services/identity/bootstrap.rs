@@ -3,7 +3,7 @@
 use super::tokens::{Shown, entry_of, new_token, token_writes};
 use super::{directory, membership};
 use crate::context::Context;
-use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::names::{Login, OrgName, TokenName, check_new_owner};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, User};
 use crate::ports::Expect;
@@ -50,6 +50,7 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
         return Ok(None);
     }
     directory::check_name(login)?;
+    check_new_owner(org.as_str())?;
     let now = ctx.now();
     let name = TokenName::parse("first-start")?;
     let (secret, token) = new_token(ctx, login, &name, None, None);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::membership;
 use crate::context::Context;
-use crate::domain::names::{Login, OrgName, TokenName};
+use crate::domain::names::{Login, OrgName, TokenName, check_new_owner};
 use crate::domain::role::Role;
 use crate::layout::{Broken, DirectoryEntry, KeyPrefix, Org, Record, Token, User};
 use crate::ports::{Expect, Item, ItemKey, Timestamp, Write};
@@ -123,8 +123,9 @@ async fn complete(ctx: &Context, mut logins: Vec<Login>, mut names: Vec<OrgName>
     }
 }
 
-/// Refuses the operator's reserved name.
+/// Refuses the operator's reserved name, and those of paths.
 pub(super) fn check_name(login: &Login) -> Result<(), Error> {
+    check_new_owner(login.as_str())?;
     if login.as_str() == OPERATOR {
         return Err(IdentityError::ReservedLogin(OPERATOR).into());
     }

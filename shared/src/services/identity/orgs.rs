@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{directory, membership};
 use crate::context::Context;
-use crate::domain::names::{Login, OrgName};
+use crate::domain::names::{Login, OrgName, check_new_owner};
 use crate::domain::role::Role;
 use crate::layout::{Member, Org, Stored, User, check, delete};
 use crate::ports::{Expect, Timestamp, Write};
@@ -19,8 +19,9 @@ const FIRST_MEMBERS_MAX: usize = 40;
 /// Creates an organization with these members.
 ///
 /// # Errors
-/// [`IdentityError::OrgExists`], [`IdentityError::TooManyMembers`]; `AccessError::NoUser`.
+/// [`IdentityError::OrgExists`], [`IdentityError::TooManyMembers`]; `AccessError::NoUser`; a name that paths begin with.
 pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<Timestamp, Error> {
+    check_new_owner(org.as_str())?;
     let members: BTreeSet<&Login> = members.iter().collect();
     if members.len() > FIRST_MEMBERS_MAX {
         return Err(IdentityError::TooManyMembers { max: FIRST_MEMBERS_MAX }.into());

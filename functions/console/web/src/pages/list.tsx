@@ -1,9 +1,10 @@
 // Stacks and states in one list.
 
-import { useQuery } from "@tanstack/react-query";
+import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useDeferredValue, useEffect, useMemo, useState } from "react";
 import * as queries from "../api/queries";
+import type { Stack } from "../api/queries";
 import { count, instant, number } from "../format";
 import type { ListSearch } from "../router";
 import { Icon } from "../ui/icons";
@@ -15,7 +16,8 @@ interface Row {
   project: string;
   name: string;
   isRunning: boolean;
-  lockedBy: string | undefined;
+  /** Who locks the state, or updates the stack. */
+  holder: string | undefined;
   changed: number;
   resources: number | undefined;
   labels: Record<string, unknown>;
@@ -24,16 +26,28 @@ interface Row {
 /** Rows that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
 
+/** Running stacks whose holder is asked for. */
+const HOLDERS_MAX = 20;
+
 const ORDERS: Record<string, (a: Row, b: Row) => number> = {
   name: (a, b) => a.project.localeCompare(b.project) || a.name.localeCompare(b.name),
   changed: (a, b) => b.changed - a.changed,
   resources: (a, b) => (b.resources ?? -1) - (a.resources ?? -1),
 };
 
+/** Who updates each stack. */
+const holdersOf = (found: { data: Stack | undefined }[]) =>
+  new Map(found.map(({ data }) => [`${data?.projectName}/${data?.stackName}`, data?.currentOperation?.author]));
+
 function useRows(org: string, project: string | undefined) {
   const stacks = useQuery(queries.stacks(org, project));
   const states = useQuery(queries.states(org, project));
   const locks = useQuery(queries.locks(org));
+  const running = (stacks.data?.items ?? []).filter((one) => one.lastUpdate === 0).slice(0, HOLDERS_MAX);
+  const holders = useQueries({
+    queries: running.map((one) => queries.stack({ org, project: one.projectName, stack: one.stackName })),
+    combine: holdersOf,
+  });
   const rows = useMemo(() => {
     const held = new Map(locks.data?.items.map(({ stateId, lock }) => [stateId, lock.who || lock.principal]));
     return [
@@ -44,7 +58,7 @@ function useRows(org: string, project: string | undefined) {
           project: one.projectName,
           name: one.stackName,
           isRunning: one.lastUpdate === 0,
-          lockedBy: undefined,
+          holder: holders.get(`${one.projectName}/${one.stackName}`),
           changed: one.lastUpdate === 0 ? Date.now() : (one.lastUpdate ?? 0) * 1000,
           resources: one.resourceCount ?? undefined,
           labels: {},
@@ -57,14 +71,14 @@ function useRows(org: string, project: string | undefined) {
           project: one.project,
           name: one.state,
           isRunning: false,
-          lockedBy: held.get(one.id),
+          holder: held.get(one.id),
           changed: one.lastWrite ? instant(one.lastWrite) : 0,
           resources: one.resourceCount ?? undefined,
           labels: one.labels ?? {},
         }),
       ),
     ];
-  }, [stacks.data, states.data, locks.data]);
+  }, [stacks.data, states.data, locks.data, holders]);
   return {
     rows,
     isWaiting: !(stacks.data || stacks.error) || !(states.data || states.error),
@@ -109,12 +123,12 @@ function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boole
       <span className="item-status">
         {row.isRunning && (
           <Badge tone="busy" icon="running">
-            Running
+            {row.holder ?? "Running"}
           </Badge>
         )}
-        {row.lockedBy !== undefined && (
+        {!row.isRunning && row.holder !== undefined && (
           <Badge tone="warn" icon="lock">
-            {row.lockedBy}
+            {row.holder}
           </Badge>
         )}
       </span>
@@ -139,8 +153,11 @@ export function List() {
   useTitle("Stacks and states", org);
 
   const sort = search.sort ?? "name";
-  const isGrouped = search.group !== "none" && sort === "name";
+  const group = search.group ?? (sort === "name" ? "" : "none");
+  const groupOf = (row: Row) =>
+    group === "none" ? "" : group === "" ? row.project : String(row.labels[group] ?? `Without ${group}`);
   const projects = useMemo(() => [...new Set(rows.map((row) => row.project))].sort(), [rows]);
+  const labels = useMemo(() => [...new Set(rows.flatMap((row) => Object.keys(row.labels)))].sort().slice(0, 50), [rows]);
   const found = useMemo(() => {
     const letters = words.toLowerCase().split(/\s+/).filter(Boolean);
     const isFound = (row: Row) => {
@@ -152,7 +169,9 @@ export function List() {
     return wanted.sort(ORDERS[sort]);
   }, [rows, words, search.kind, sort]);
   const page = found.slice(0, shown);
-  const groups = isGrouped ? [...new Set(page.map((row) => row.project))] : [""];
+  const isWithout = (name: string) => name.startsWith("Without ");
+  // What has no such label is last.
+  const groups = [...new Set(page.map(groupOf))].sort((a, b) => Number(isWithout(a)) - Number(isWithout(b)));
 
   return (
     <div className="page">
@@ -200,6 +219,16 @@ export function List() {
             ["resources", "Resources"],
           ]}
         />
+        <Select
+          label="Group by"
+          value={group}
+          onChange={(group) => set({ group: group || undefined, ...(group === "" && { sort: undefined }) })}
+          options={[
+            ["", "Project"],
+            ["none", "Nothing"],
+            ...labels.map((key): [string, string] => [key, `Label ${key}`]),
+          ]}
+        />
       </div>
       {errors.map((query, index) => (
         <Failure key={index} error={query.error} again={() => void query.refetch()} />
@@ -220,18 +249,18 @@ export function List() {
           )}
         </Empty>
       ) : (
-        groups.map((project) => (
-          <section key={project} className="card" aria-label={project || "All"}>
-            {isGrouped && (
+        groups.map((name) => (
+          <section key={name} className="card" aria-label={name || "All"}>
+            {group !== "none" && (
               <header className="card-head slim">
-                <h2>{project}</h2>
+                <h2>{name}</h2>
               </header>
             )}
             <ul className="items">
               {page
-                .filter((row) => !isGrouped || row.project === project)
+                .filter((row) => groupOf(row) === name)
                 .map((row) => (
-                  <Item key={row.id} org={org} row={row} isGrouped={isGrouped} />
+                  <Item key={row.id} org={org} row={row} isGrouped={group === ""} />
                 ))}
             </ul>
           </section>

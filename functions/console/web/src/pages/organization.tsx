@@ -29,8 +29,11 @@ function How({ command }: { command: string }) {
   );
 }
 
-function useFilter() {
-  const [typed, setTyped] = useState("");
+/** A filter that the address has. */
+function useFilter(from: "/$org/-/members" | "/$org/-/grants") {
+  const typed = useSearch({ from }).q ?? "";
+  const navigate = useNavigate({ from });
+  const setTyped = (q: string) => void navigate({ search: { q: q || undefined }, replace: true });
   const has = (text: string) => text.toLowerCase().includes(typed.toLowerCase());
   return { typed, setTyped, has };
 }
@@ -38,7 +41,7 @@ function useFilter() {
 export function Members() {
   const org = useOrg();
   const members = useQuery(queries.members(org));
-  const { typed, setTyped, has } = useFilter();
+  const { typed, setTyped, has } = useFilter("/$org/-/members");
   useTitle("Members", org);
   return (
     <>
@@ -151,7 +154,7 @@ export function Teams() {
 export function Grants() {
   const org = useOrg();
   const grants = useQuery(queries.grants(org));
-  const { typed, setTyped, has } = useFilter();
+  const { typed, setTyped, has } = useFilter("/$org/-/grants");
   useTitle("Grants", org);
   return (
     <>

@@ -1,7 +1,7 @@
 // Small parts of pages.
 
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import {
   Button,
   Dialog,
@@ -36,15 +36,38 @@ export function useNow(every: number): number {
   return now;
 }
 
+// One clock for all times on a page.
+const MINUTES = {
+  listeners: new Set<() => void>(),
+  now: Date.now(),
+  timer: 0,
+  listen(listener: () => void) {
+    if (MINUTES.listeners.size === 0) {
+      MINUTES.now = Date.now();
+      MINUTES.timer = window.setInterval(() => {
+        MINUTES.now = Date.now();
+        for (const listener of MINUTES.listeners) listener();
+      }, 30_000);
+    }
+    MINUTES.listeners.add(listener);
+    return () => {
+      MINUTES.listeners.delete(listener);
+      if (MINUTES.listeners.size === 0) window.clearInterval(MINUTES.timer);
+    };
+  },
+};
+
 /** A time as its distance from now, with the date on hovering and for assistive tools. */
 export function Time({ at }: { at: number | string | null | undefined }) {
-  const now = useNow(30_000);
+  const now = useSyncExternalStore(MINUTES.listen, () => MINUTES.now);
   if (at === undefined || at === null || at === 0) return <span className="faint">–</span>;
   const when = instant(at);
   if (Number.isNaN(when)) return <span>{at}</span>;
+  // It happened after the clock's last step.
+  const isNew = when > now && when < now + 60_000;
   return (
     <time dateTime={new Date(when).toISOString()} title={date(when)}>
-      {ago(when, now)}
+      {ago(when, isNew ? when : now)}
     </time>
   );
 }
