@@ -78,6 +78,8 @@ async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
     page.arrives(&format!("{console}/{ORG}")).await;
     page.sees("td:has-text('web/dev')").await;
     page.check_page("console-home").await;
+    page.press("Tab").await;
+    assert_eq!(page.focused().await, "To the content");
     page.click("nav a:has-text('Stacks and states')").await;
     page.sees(".item:has-text('dev')").await;
     page.check_page("console-list").await;

@@ -85,7 +85,10 @@ function Nav({ org, path }: { org: string; path: string }) {
   const nav = useRef<HTMLElement>(null);
   // On a phone, the link of the page may be outside what is seen.
   useEffect(() => {
-    nav.current?.querySelector(".active")?.scrollIntoView({ inline: "center", block: "nearest" });
+    const box = nav.current;
+    const link = box?.querySelector(".active")?.getBoundingClientRect();
+    // Not `scrollIntoView`, which also moves where the Tab key begins.
+    if (box && link) box.scrollLeft += link.left + link.width / 2 - box.clientWidth / 2;
   }, [path]);
   // The pages of one stack or state belong to the list of them.
   const isOfOne = /^\/[^/]+\/(-\/states\/|(?!-\/)[^/]+\/[^/]+)/.test(path);
