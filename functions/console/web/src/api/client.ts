@@ -163,6 +163,23 @@ export async function text(url: string, max = TEXT_MAX, signal?: AbortSignal): P
   }
 }
 
+/** Sends a text that is JSON already, as it is: reading it would round long numbers. */
+export async function sendText(url: string, body: string): Promise<void> {
+  const headers = { ...CONSOLE, "Content-Type": "application/json" };
+  await send(new Request(url, { method: "POST", headers, body }));
+}
+
+/** Reads JSON to show it. A number that the browser would round stays a text, in browsers that tell it. */
+export function parse(text: string): unknown {
+  if (!/\d{16}/.test(text)) return JSON.parse(text);
+  type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
+  const exact: Reviver = (_, value, context) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
+      ? context?.source
+      : value;
+  return JSON.parse(text, exact);
+}
+
 /** Saves an answer as a file, byte for byte. */
 export async function download(url: string, name: string): Promise<void> {
   const response = await send(new Request(url, { headers: CONSOLE }));

@@ -1,7 +1,7 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { type Got, address, read, text } from "./client";
+import { type Got, address, parse, read, text } from "./client";
 
 export type User = Got<"/api/user">;
 export type StackSummary = Got<"/api/user/stacks">["stacks"][number];
@@ -188,7 +188,7 @@ export const updateStatus = (name: StackName, id: string, isLive: boolean) =>
 export const exported = (name: StackName, version?: number) =>
   queryOptions({
     queryKey: ["export", name, version ?? "now"],
-    queryFn: async ({ signal }) => JSON.parse(await text(exportAddress(name, version), undefined, signal)) as Exported,
+    queryFn: async ({ signal }) => parse(await text(exportAddress(name, version), undefined, signal)) as Exported,
     staleTime: version === undefined ? 0 : Number.POSITIVE_INFINITY,
     gcTime: 60_000,
     refetchOnWindowFocus: false,

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-quer
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { Button } from "react-aria-components";
-import { change, download, text } from "../api/client";
+import { address, download, sendText, text } from "../api/client";
 import * as queries from "../api/queries";
 import type { Exported, Resource, StackName } from "../api/queries";
 import { kind, nameIn, number, shortType } from "../format";
@@ -129,9 +129,9 @@ export function Versions() {
     download(queries.exportAddress(name, version), `${name.project}-${name.stack}-${version}.json`).catch(setError);
   };
   const restore = async (version: number) => {
-    const body: unknown = JSON.parse(await text(queries.exportAddress(name, version)));
     const names = { orgName: name.org, projectName: name.project, stackName: name.stack };
-    await change("POST", "/api/stacks/{orgName}/{projectName}/{stackName}/import", names, body);
+    const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/import", names);
+    await sendText(url, await text(queries.exportAddress(name, version)));
     await client.invalidateQueries();
   };
   const newest = updates[0]?.version ?? 0;
