@@ -1,5 +1,5 @@
-//! Embeds the files of `dist`, compressed, under a path with their hash. They are built from `web` beforehand, so this needs
-//! no Node.
+//! Embeds the files of `dist`, compressed, under a path with their hash. They are built from `web` beforehand, so
+//! this needs no Node.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

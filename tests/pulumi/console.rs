@@ -1,4 +1,4 @@
-//! People at the console: stacks that the real client makes, updates that run beside the browser, and states.
+//! People at the console: stacks that the real client makes, updates that run meanwhile, and states.
 //!
 //! Each page is checked as those of `browser.rs` are: for faults of accessibility in both themes, errors of the browser's
 //! console, requests to other machines, and its width on a phone.
@@ -10,7 +10,7 @@ use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
 
 use crate::BACKEND;
-use crate::support::{UP, bench, names, pending, state, state_once, yaml};
+use crate::support::{UP, bench, names, state, yaml};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -51,7 +51,7 @@ async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
 }
 
 #[tokio::test]
-async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
+async fn a_person_follows_a_stack_from_the_clients_link() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "web", PROGRAM).await;
     cli.run(UP.into_iter().chain(["--message", "Move <b>everything</b>"])).await.assert_success();
@@ -142,13 +142,12 @@ async fn a_person_follows_a_stack_from_the_address_that_the_client_prints() {
 #[tokio::test]
 async fn a_running_update_is_watched_and_cancelled() {
     let app = TestApp::on(BACKEND).await;
-    let slow = [("count", "3"), ("chain", "true"), ("delayMs", "1200")];
+    // It would take two minutes.
+    let slow = [("count", "120"), ("chain", "true"), ("delayMs", "1000")];
     let cli = bench(&app, "slow", &slow).await;
     let (mut page, console) = signed_in(&app, &format!("/{ORG}/slow/dev")).await;
     let up = cli.spawn(UP);
     up.says("item-00001 creating").await;
-    state_once(&app, "slow", |state| pending(state) == ["creating item-00001"]).await;
-    up.pause();
     page.open(&format!("{console}/{ORG}/slow/dev")).await;
     page.sees("text=Update is running").await;
     page.check_page("console-running").await;
@@ -160,9 +159,9 @@ async fn a_running_update_is_watched_and_cancelled() {
     page.click("td button:has-text('Cancel')").await;
     page.click("[role=alertdialog] button:has-text('Cancel the update')").await;
     page.sees("text=No update holds a stack").await;
-    up.resume();
     up.wait().await.assert_failure();
-    assert_eq!(names(&state(&app, "slow").await), ["slow-dev", "default", "item-00000"]);
+    let kept = names(&state(&app, "slow").await);
+    assert!(kept.starts_with(&["slow-dev", "default", "item-00000"].map(str::to_owned)), "{kept:?}");
     page.open(&format!("{console}/{ORG}")).await;
     page.sees("section:has-text('Failed last time') a:has-text('slow/dev')").await;
 }

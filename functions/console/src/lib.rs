@@ -1,8 +1,8 @@
-//! The console: one page for a browser, with its scripts and styles, embedded in the program. The page calls the JSON API of
-//! the server that it came from.
+//! The console: one page for a browser, with its scripts and styles, embedded in the program. The page calls the
+//! JSON API of the server that it came from.
 //!
-//! The files are built from `web` into `dist`, which is in the repository. `build.rs` compresses them and puts their hash into
-//! their path, so browsers keep them until there is another version.
+//! The files are built from `web` into `dist`, which is in the repository. `build.rs` compresses them and puts
+//! their hash into their path, so browsers keep them until there is another version.
 
 use std::io::Read as _;
 
@@ -19,7 +19,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 
-/// A file beside the page.
+/// A file that the page loads.
 struct File {
     name: &'static str,
     media: &'static str,
@@ -29,12 +29,12 @@ struct File {
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The page loads and asks this server alone, runs and draws only what is in files, and cannot be framed.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
-                      form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Serves the console where this router has no page: to a browser that asks for a page whose path is not of the router.
+/// Serves the console where this router has no page: to a browser that asks for a page at another path.
 pub fn around(router: Router, is_of_router: fn(&str) -> bool) -> Router {
     let console = middleware::from_fn_with_state(is_of_router, console);
     Router::new().fallback_service(router).layer(console)
@@ -148,7 +148,7 @@ mod tests {
     const BROWSER: (&str, &str) = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
 
     #[tokio::test]
-    async fn a_browser_gets_the_page_at_every_address_that_is_not_of_the_api() {
+    async fn a_browser_gets_the_page_at_each_path_outside_the_api() {
         for path in ["/", "/main", "/main/web/dev/updates/3", "/main/-/locks?x=1", "/a/b/c/d/e/f"] {
             let (status, headers, body) = get(path, &[BROWSER]).await;
             assert_eq!(status, StatusCode::OK, "{path}");

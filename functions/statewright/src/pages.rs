@@ -166,12 +166,13 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// What blocks start besides this program, and what each may be asked for there. Blocks that do not run are held to this alone.
-const PROGRAMS: [(&str, &[&str]); 12] = [
+const PROGRAMS: [(&str, &[&str]); 13] = [
     ("aws", &["dynamodb"]),
     ("cargo", &["build", "build-tools", "functions", "run", "test"]),
     ("docker", &["compose"]),
     ("go", &["build"]),
     ("ln", &["pulumi-resource-bench"]),
+    ("npm", &["ci", "run"]),
     ("openssl", &["req"]),
     ("pulumi", &["api", "config", "env", "login", "org", "stack", "up"]),
     ("python3", &["-m"]),

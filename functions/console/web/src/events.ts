@@ -191,7 +191,7 @@ export function linesOf(events: Event[]): Line[] {
     const { diagnosticEvent: said, stdoutEvent: printed, policyEvent: policy } = event;
     const line = { key: event.sequence, at: event.timestamp };
     if (said && !said.ephemeral) {
-      // The severity is shown beside the text.
+      // The severity is shown next to the text.
       const text = plain((said.prefix ?? "") + said.message).trimEnd().replace(/^(error|warning|info): /, "");
       return text.trim() === "" ? [] : [{ ...line, severity: said.severity, urn: said.urn || undefined, text }];
     }

@@ -79,7 +79,7 @@ const OPERATIONS: Record<string, string> = {
 /** What an operation did, such as `created`. */
 export const done = (operation: string) => OPERATIONS[operation] ?? operation;
 
-// Characters that nobody sees, and which can turn the text around them.
+// Characters that are not seen, and which can turn the text around them.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text that reads in the order in which it is written. */

@@ -44,7 +44,7 @@ export function Unlock({ lock, onClose }: { lock: ListedLock; onClose: () => voi
     <Confirm title={`Unlock ${lock.project}/${lock.state}?`} action="Unlock" needsReason onClose={onClose} run={unlock}>
       <p>
         {who} took the lock <Time at={lock.lock.since} />. If that run still works, its next write is refused, and the
-        server keeps what it sends beside the versions.
+        server keeps what it sends next to the versions.
       </p>
     </Confirm>
   );

@@ -26,7 +26,7 @@ export function useTitle(...parts: string[]) {
   }, [title]);
 }
 
-/** The time now, once every so many milliseconds. */
+/** The time now, read again after this number of milliseconds. */
 export function useNow(every: number): number {
   const [now, set] = useState(Date.now);
   useEffect(() => {
