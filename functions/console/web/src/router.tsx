@@ -119,11 +119,14 @@ const activity = createRoute({ getParentRoute: () => stack, path: "/updates", co
 export interface UpdateSearch {
   show?: "diagnostics" | "all";
   urn?: string;
+  /** Letters of the resources that are shown. */
+  q?: string;
 }
 
 const updateSearch = (search: Search): UpdateSearch => ({
   show: search.show === "diagnostics" || search.show === "all" ? search.show : undefined,
   urn: text(search.urn),
+  q: word(search.q),
 });
 const update = createRoute({
   getParentRoute: () => stack,

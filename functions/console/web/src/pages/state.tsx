@@ -13,6 +13,7 @@ import {
   Badge,
   Card,
   Code,
+  Compare,
   Confirm,
   Copy,
   Empty,
@@ -472,7 +473,22 @@ export function StateVersions() {
     <>
       {search.from && search.to && <Comparison guid={guid} from={search.from} to={search.to} />}
       {error !== undefined && <Failure error={error} />}
-      <Card title="Versions" count={state.version}>
+      <Card
+        title="Versions"
+        count={state.version}
+        actions={
+          state.version > 1 && (
+            <Compare
+              newest={state.version}
+              from={Number(search.from) || state.version - 1}
+              to={Number(search.to) || state.version}
+              onChange={(from, to) =>
+                void navigate({ search: { from: String(from), to: String(to) } })
+              }
+            />
+          )
+        }
+      >
         <Loaded of={versions}>
           {() =>
             all.length === 0 ? (
@@ -527,17 +543,6 @@ export function StateVersions() {
                           }
                         >
                           Changes
-                        </Button>
-                      )}
-                      {one.version < state.version - 1 && (
-                        <Button
-                          className="button small"
-                          aria-label={`With newest: version ${one.version}`}
-                          onPress={() =>
-                            void navigate({ search: { from: String(one.version), to: String(state.version) } })
-                          }
-                        >
-                          With newest
                         </Button>
                       )}
                       {buttons(String(one.version), one.version === state.version)}

@@ -11,7 +11,7 @@ import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvent
 import { done, duration, kind, nameIn, number, plain, shortType, visible } from "../format";
 import type { UpdateSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Changes, Code, Empty, Facts, Failure, Loaded, More, Notice, Result, Time, Waiting, useNow, useTitle } from "../ui/parts";
+import { Badge, Changes, Code, Empty, Facts, Failure, Loaded, More, Notice, Result, Search, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import type { Difference } from "../values";
 import { useStackName } from "./stack";
 
@@ -100,7 +100,13 @@ function Steps({ steps, search, name, isLive }: { steps: Step[]; search: UpdateS
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set(search.urn ? [search.urn] : []));
   const [max, setMax] = useState(SHOWN);
   const isAll = search.show === "all";
-  const wanted = isAll ? steps : steps.filter((step) => step.operation !== "same" || step.status === "failed");
+  const words = (search.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const shown = isAll ? steps : steps.filter((step) => step.operation !== "same" || step.status === "failed");
+  const wanted = shown.filter((step) => {
+    const text = `${nameIn(step.urn)} ${step.type} ${step.operation} ${step.status}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  if (shown.length > 0 && wanted.length === 0) return <Empty icon="search" title="No resource matches the filter" />;
   if (wanted.length === 0) {
     return isLive ? (
       <Empty icon="running" title="Nothing has changed yet" />
@@ -216,7 +222,23 @@ const shownOf = (update: Update, isPreview: boolean): Shown => ({
   counts: update.info.resourceChanges,
 });
 
-function OneUpdate({ name, update, search, onShow }: { name: StackName; update: Shown; search: UpdateSearch; onShow: (show: UpdateSearch["show"]) => void }) {
+/** Changes a part of what the address says. */
+type Change = (changed: Partial<UpdateSearch>) => void;
+
+/** Steps from which on they have a filter. */
+const FILTERED_FROM = 10;
+
+function OneUpdate({
+  name,
+  update,
+  search,
+  onChange,
+}: {
+  name: StackName;
+  update: Shown;
+  search: UpdateSearch;
+  onChange: Change;
+}) {
   const log = useEvents(name, update.id);
   const client = useQueryClient();
   const isLive = update.result === "running" || update.result === "in-progress";
@@ -281,7 +303,7 @@ function OneUpdate({ name, update, search, onShow }: { name: StackName; update: 
           <p>
             <strong>{errors[0]?.urn ? nameIn(errors[0].urn) : "Error"}:</strong> {errors[0]?.text.slice(0, 500)}
           </p>
-          <Button className="button small" onPress={() => onShow("diagnostics")}>
+          <Button className="button small" onPress={() => onChange({ show: "diagnostics" })}>
             All that was said
           </Button>
         </Notice>
@@ -298,13 +320,22 @@ function OneUpdate({ name, update, search, onShow }: { name: StackName; update: 
             key={text}
             className="tab"
             aria-pressed={search.show === show}
-            onPress={() => onShow(show)}
+            onPress={() => onChange({ show })}
           >
             {text} <span className="count">{number(count)}</span>
           </Button>
         ))}
       </div>
       <section className="card" aria-label={tabs.find(([show]) => show === search.show)?.[1]} aria-busy={!log.isDone && steps.length === 0}>
+        {search.show !== "diagnostics" && (steps.length >= FILTERED_FROM || search.q) && (
+          <div className="filters">
+            <Search
+              label="Filter by name, type or operation"
+              value={search.q ?? ""}
+              onChange={(q) => onChange({ q: q || undefined })}
+            />
+          </div>
+        )}
         {log.events.length === 0 && !log.isDone && log.error === undefined ? (
           <Waiting />
         ) : search.show === "diagnostics" ? (
@@ -333,8 +364,8 @@ export function UpdatePage() {
     running !== null &&
     (isById ? version === stack?.activeUpdate : version === "latest" || Number(version) === (stack?.version ?? 0) + 1);
   const entry = useQuery({ ...queries.update(name, version), enabled: stack !== undefined && !isRunning && !isById });
-  const onShow = (show: UpdateSearch["show"]) =>
-    void navigate({ search: (before) => ({ ...before, show }), replace: true, resetScroll: false });
+  const onChange: Change = (changed) =>
+    void navigate({ search: (before) => ({ ...before, ...changed }), replace: true, resetScroll: false });
   if (!stack) return <Waiting />;
   if (isRunning) {
     const update: Shown = {
@@ -346,13 +377,13 @@ export function UpdatePage() {
       version: stack.version + 1,
       isPreview: false,
     };
-    return <OneUpdate key={update.id} name={name} update={update} search={search} onShow={onShow} />;
+    return <OneUpdate key={update.id} name={name} update={update} search={search} onChange={onChange} />;
   }
-  if (isById) return <ById name={name} id={version} isPreview={false} search={search} onShow={onShow} />;
+  if (isById) return <ById name={name} id={version} isPreview={false} search={search} onChange={onChange} />;
   return (
     <Loaded of={entry}>
       {(update) => (
-        <OneUpdate key={update.updateID} name={name} update={shownOf(update, false)} search={search} onShow={onShow} />
+        <OneUpdate key={update.updateID} name={name} update={shownOf(update, false)} search={search} onChange={onChange} />
       )}
     </Loaded>
   );
@@ -365,14 +396,14 @@ function ById({
   isPreview,
   found,
   search,
-  onShow,
+  onChange,
 }: {
   name: StackName;
   id: string;
   isPreview: boolean;
   found?: Update | undefined;
   search: UpdateSearch;
-  onShow: (show: UpdateSearch["show"]) => void;
+  onChange: Change;
 }) {
   const status = useQuery(queries.updateStatus(name, id, found === undefined || found.info.result === "in-progress"));
   return (
@@ -380,7 +411,7 @@ function ById({
       {({ status }) => {
         const known = found ? shownOf(found, isPreview) : { id, kind: isPreview ? "preview" : "update", isPreview };
         const update: Shown = { ...known, result: status === "not started" ? "running" : status };
-        return <OneUpdate key={id} name={name} update={update} search={search} onShow={onShow} />;
+        return <OneUpdate key={id} name={name} update={update} search={search} onChange={onChange} />;
       }}
     </Loaded>
   );
@@ -393,8 +424,8 @@ export function PreviewPage() {
   const name = useStackName();
   const previews = useQuery(queries.previews(name));
   const found = previews.data?.updates.find((one) => one.updateID === id);
-  const onShow = (show: UpdateSearch["show"]) =>
-    void navigate({ search: (before) => ({ ...before, show }), replace: true, resetScroll: false });
+  const onChange: Change = (changed) =>
+    void navigate({ search: (before) => ({ ...before, ...changed }), replace: true, resetScroll: false });
   if (!previews.data && !previews.error) return <Waiting />;
-  return <ById name={name} id={id} isPreview found={found} search={search} onShow={onShow} />;
+  return <ById name={name} id={id} isPreview found={found} search={search} onChange={onChange} />;
 }

@@ -9,7 +9,7 @@ import * as queries from "../api/queries";
 import type { Exported, Resource, StackName } from "../api/queries";
 import { kind, nameIn, number, shortType } from "../format";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, Waiting, useTitle } from "../ui/parts";
+import { Badge, Card, Compare, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, Waiting, useTitle } from "../ui/parts";
 import { type Difference, differences } from "../values";
 import { useStackName } from "./stack";
 import { Diff } from "./update";
@@ -135,11 +135,17 @@ export function Versions() {
     await client.invalidateQueries();
   };
   const newest = updates[0]?.version ?? 0;
+  const compareThese = (from: number, to: number) =>
+    void navigate({ search: { from: String(from), to: String(to) } });
   return (
     <>
       {isCompared && <Comparison key={`${from} ${to}`} name={name} from={from} to={to} />}
       {error !== undefined && <Failure error={error} />}
-      <Card title="Versions" count={history.data?.pages[0]?.total}>
+      <Card
+        title="Versions"
+        count={history.data?.pages[0]?.total}
+        actions={newest > 1 && <Compare newest={newest} from={from || newest - 1} to={to || newest} onChange={compareThese} />}
+      >
         <Loaded of={history}>
           {() =>
             updates.length === 0 ? (
@@ -177,32 +183,6 @@ export function Versions() {
                         >
                           Changes
                         </Button>
-                      )}
-                      {isCompared && version !== from && version !== to ? (
-                        <Button
-                          className="button small"
-                          aria-label={`With ${to}: version ${version}`}
-                          onPress={() =>
-                            void navigate({
-                              search: { from: String(Math.min(version, to)), to: String(Math.max(version, to)) },
-                            })
-                          }
-                        >
-                          With {to}
-                        </Button>
-                      ) : (
-                        !isCompared &&
-                        version < newest - 1 && (
-                          <Button
-                            className="button small"
-                            aria-label={`With newest: version ${version}`}
-                            onPress={() =>
-                              void navigate({ search: { from: String(version), to: String(newest) } })
-                            }
-                          >
-                            With newest
-                          </Button>
-                        )
                       )}
                       <Link
                         className="button small"

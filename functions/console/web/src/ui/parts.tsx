@@ -410,6 +410,53 @@ export function Confirm({
   );
 }
 
+/** Versions that a choice offers. An address can name any. */
+const OFFERED_MAX = 500;
+
+/** Chooses any two versions to compare. */
+export function Compare({
+  newest,
+  from,
+  to,
+  onChange,
+}: {
+  newest: number;
+  from: number;
+  to: number;
+  onChange: (from: number, to: number) => void;
+}) {
+  const [chosen, choose] = useState({ from, to });
+  useEffect(() => choose({ from, to }), [from, to]);
+  const offered = Array.from({ length: Math.min(newest, OFFERED_MAX) }, (_, index) => newest - index);
+  const options = [...new Set([...offered, chosen.from, chosen.to])].map((version): [string, string] => [
+    String(version),
+    String(version),
+  ]);
+  return (
+    <>
+      <Select
+        label="Compare"
+        value={String(chosen.from)}
+        onChange={(from) => choose({ ...chosen, from: Number(from) })}
+        options={options}
+      />
+      <Select
+        label="with"
+        value={String(chosen.to)}
+        onChange={(to) => choose({ ...chosen, to: Number(to) })}
+        options={options}
+      />
+      <Button
+        className="button small"
+        isDisabled={chosen.from === chosen.to}
+        onPress={() => onChange(chosen.from, chosen.to)}
+      >
+        Compare
+      </Button>
+    </>
+  );
+}
+
 /** Reads the next page of a list. */
 export function More({ onPress, isLoading }: { onPress: () => void; isLoading: boolean }) {
   return (
