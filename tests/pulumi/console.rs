@@ -123,7 +123,7 @@ async fn a_person_follows_a_stack_from_the_clients_link() {
     page.click("[aria-label='Restore version 1']").await;
     page.sees("[role=alertdialog]").await;
     page.click("button:has-text('Restore it')").await;
-    page.sees("td:has-text('3')").await;
+    page.sees("td.strong:text-is('3')").await;
     let restored = state(&app, "web").await;
     assert!(restored.to_string().contains("first") && !restored.to_string().contains("second"), "{restored}");
 
