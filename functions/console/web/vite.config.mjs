@@ -22,7 +22,7 @@ export default defineConfig({
     assetsDir: ".",
     target: "es2023",
     cssCodeSplit: false,
-    modulePreload: false,
+    modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
     chunkSizeWarningLimit: 2000,
