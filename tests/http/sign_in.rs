@@ -16,6 +16,7 @@ use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
+use statewright_shared::settings::Settings;
 use statewright_tests::app::{Call, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::stopwatch::Stopwatch;
