@@ -500,7 +500,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchange the token of another issuer, such as a CI's, for an access token */
+        /** Exchange the token of another issuer, such as a CI's, or the code of a login, for an access token */
         post: operations["Token"];
         delete?: never;
         options?: never;
@@ -569,7 +569,7 @@ export interface paths {
         };
         /** Get the teams and grants of an organization as one document */
         get: operations["ExportAccess"];
-        /** Replace the teams and grants of an organization by those of a document */
+        /** Replace the teams and grants of an organization with those of a document */
         put: operations["ApplyAccess"];
         post?: never;
         delete?: never;
@@ -707,9 +707,9 @@ export interface paths {
         /** List the grants that the caller may give and take */
         get: operations["ListGrants"];
         put?: never;
-        /** Give a role on a part of an organization */
+        /** Grant a role on a part of an organization */
         post: operations["AddGrant"];
-        /** Take a role on a part of an organization */
+        /** Remove a grant of a role on a part of an organization */
         delete: operations["RemoveGrant"];
         options?: never;
         head?: never;
@@ -750,6 +750,58 @@ export interface paths {
         head?: never;
         /** Change the role of a member */
         patch: operations["UpdateOrganizationMember"];
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/members/{userLogin}/invitation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Invite a person by a link that works once; a login that no user has becomes a user and a member */
+        post: operations["InviteOrganizationMember"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/members/{userLogin}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the browsers in which a member of no other organization is signed in */
+        get: operations["ListMemberSessions"];
+        put?: never;
+        post?: never;
+        /** Sign a member of no other organization out in all browsers */
+        delete: operations["EndMemberSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/members/{userLogin}/sessions/{sessionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Sign a member of no other organization out in a browser */
+        delete: operations["EndMemberSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/orgs/{orgName}/members/{userLogin}/teams": {
@@ -1075,7 +1127,7 @@ export interface paths {
         put?: never;
         /** Give a team a role on the whole organization */
         post: operations["UpdateTeamRoles"];
-        /** Take a role on the whole organization from a team */
+        /** Remove a team's role on the whole organization */
         delete: operations["DeleteTeamRole"];
         options?: never;
         head?: never;
@@ -1773,6 +1825,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/protection": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Protect a stack: it cannot be deleted or destroyed until an admin lifts the protection */
+        put: operations["ProtectStack"];
+        post?: never;
+        /** Lift the protection of a stack */
+        delete: operations["LiftStackProtection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stacks/{orgName}/{projectName}/{stackName}/refresh": {
         parameters: {
             query?: never;
@@ -2274,6 +2344,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tfstates/{guid}/protection": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Protect a Terraform state: it cannot be deleted or emptied until an admin lifts the protection */
+        put: operations["ProtectState"];
+        post?: never;
+        /** Lift the protection of a Terraform state */
+        delete: operations["LiftStateProtection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tfstates/{guid}/rejected": {
         parameters: {
             query?: never;
@@ -2480,6 +2568,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/user/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the browsers in which the user is signed in */
+        get: operations["ListSessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/user/sessions/{sessionId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Sign the user out in a browser */
+        delete: operations["EndSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/user/stacks": {
         parameters: {
             query?: never;
@@ -2561,6 +2683,41 @@ export interface paths {
         put?: never;
         /** Give the command line a token */
         post: operations["CliLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cli-login/authorize": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Ask whether statewright login may log in */
+        get: operations["AuthorizePage"];
+        put?: never;
+        /** Allow a statewright login that listens on the person's machine */
+        post: operations["AuthorizeLogin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cli-login/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Show the code for statewright login */
+        post: operations["ShowLoginCode"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2929,7 +3086,7 @@ export interface paths {
         /** List the user's own tokens */
         get: operations["TokensPage"];
         put?: never;
-        /** Make a token of the user, and show it once */
+        /** Create a token of the user, and show it once */
         post: operations["MakeOwnToken"];
         delete?: never;
         options?: never;
@@ -2982,7 +3139,7 @@ export interface components {
              * @description A word for scripts. The body for a state that is locked has none.
              * @enum {string}
              */
-            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
+            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
         };
     };
     responses: never;
@@ -3142,11 +3299,34 @@ export interface operations {
                         organizationDefault?: number;
                         organizationRole?: string;
                         teamPermissions?: {
-                            description?: string;
-                            displayName?: string;
-                            isMember?: boolean;
-                            name?: string;
                             permission?: number;
+                            team?: {
+                                description?: string;
+                                displayName?: string;
+                                environments?: {
+                                    envName?: string;
+                                    maxOpenDuration?: string | null;
+                                    permission?: string;
+                                    permissionSetName?: string | null;
+                                    projectName?: string;
+                                }[] | null;
+                                kind?: string;
+                                members?: {
+                                    avatarUrl?: string;
+                                    githubLogin?: string;
+                                    name?: string;
+                                    role?: string;
+                                }[] | null;
+                                name?: string;
+                                roleIds?: string[] | null;
+                                stacks?: {
+                                    permission?: number;
+                                    permissionSetName?: string | null;
+                                    projectName?: string;
+                                    stackName?: string;
+                                }[] | null;
+                                userRole?: string;
+                            };
                         }[];
                         userInfo?: {
                             avatarUrl?: string;
@@ -5107,8 +5287,11 @@ export interface operations {
             content: {
                 "application/json": {
                     audience?: string | null;
+                    code?: string | null;
+                    code_verifier?: string | null;
                     expiration?: number | null;
                     grant_type?: string | null;
+                    refresh_token?: string | null;
                     requested_token_type?: string | null;
                     scope?: string | null;
                     subject_token?: string | null;
@@ -5529,8 +5712,13 @@ export interface operations {
                 content: {
                     "application/json": {
                         eventTypes?: {
+                            authenticationFailure?: boolean;
+                            deprecated?: boolean;
+                            description?: string;
+                            displayName?: string;
                             event?: string;
-                            name?: string;
+                            requiresOrgAdmin?: boolean;
+                            requiresStackAdmin?: boolean;
                         }[];
                     };
                 };
@@ -6178,6 +6366,193 @@ export interface operations {
             };
         };
     };
+    InviteOrganizationMember: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                userLogin: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    fgaRoleId?: string | null;
+                    role?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        expires?: string;
+                        path?: string;
+                        /** @enum {string} */
+                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        user?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListMemberSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                userLogin: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sessions?: {
+                            browser?: string;
+                            by?: string;
+                            id?: string;
+                            provider?: string | null;
+                            signedIn?: string;
+                            until?: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    EndMemberSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                userLogin: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        ended?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    EndMemberSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                userLogin: string;
+                sessionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     GetOrganizationMemberTeams: {
         parameters: {
             query?: never;
@@ -6248,7 +6623,9 @@ export interface operations {
                             description?: string;
                             expires?: number;
                             id?: string;
+                            lastUsed?: number;
                             name?: string;
+                            on?: string | null;
                             organization?: string | null;
                             role?: {
                                 defaultIdentifier?: string;
@@ -7602,7 +7979,9 @@ export interface operations {
                             description?: string;
                             expires?: number;
                             id?: string;
+                            lastUsed?: number;
                             name?: string;
+                            on?: string | null;
                             organization?: string | null;
                             role?: {
                                 defaultIdentifier?: string;
@@ -7652,6 +8031,7 @@ export interface operations {
                     description?: string | null;
                     expires?: number | null;
                     name?: string | null;
+                    on?: string | null;
                 };
             };
         };
@@ -8689,6 +9069,12 @@ export interface operations {
                             strict?: boolean;
                         };
                         project?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         state?: string;
                         version?: number;
                     };
@@ -8786,6 +9172,12 @@ export interface operations {
                             strict?: boolean;
                         };
                         project?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         state?: string;
                         status?: string | null;
                         version?: number;
@@ -8838,7 +9230,9 @@ export interface operations {
                             description?: string;
                             expires?: number;
                             id?: string;
+                            lastUsed?: number;
                             name?: string;
+                            on?: string | null;
                             organization?: string | null;
                             role?: {
                                 defaultIdentifier?: string;
@@ -8888,6 +9282,7 @@ export interface operations {
                     description?: string | null;
                     expires?: number | null;
                     name?: string | null;
+                    on?: string | null;
                     roleID?: string | null;
                 };
             };
@@ -9229,6 +9624,12 @@ export interface operations {
                         id?: string;
                         orgName?: string;
                         projectName?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         stackName?: string;
                         tags?: {
                             [key: string]: string;
@@ -9536,6 +9937,12 @@ export interface operations {
                             id?: string;
                             orgName?: string;
                             projectName?: string;
+                            protection?: {
+                                at?: string;
+                                by?: string;
+                                reason?: string;
+                                token?: string;
+                            } | null;
                             stackName?: string;
                             tags?: {
                                 [key: string]: string;
@@ -10407,6 +10814,99 @@ export interface operations {
                         updateID?: string;
                     };
                 };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ProtectStack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        at?: string;
+                        by?: string;
+                        reason?: string;
+                        token?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    LiftStackProtection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description Refused: nothing happened. */
             "4XX": {
@@ -12343,6 +12843,12 @@ export interface operations {
                             strict?: boolean;
                         };
                         project?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         state?: string;
                         status?: string | null;
                         version?: number;
@@ -12493,6 +12999,12 @@ export interface operations {
                             strict?: boolean;
                         };
                         project?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         state?: string;
                         version?: number;
                     };
@@ -12793,6 +13305,95 @@ export interface operations {
             };
         };
     };
+    ProtectState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        at?: string;
+                        by?: string;
+                        reason?: string;
+                        token?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    LiftStateProtection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ListRejectedWrites: {
         parameters: {
             query?: never;
@@ -12826,7 +13427,7 @@ export interface operations {
                             terraformVersion?: string | null;
                             version?: number;
                             /** @enum {string} */
-                            why?: "locked" | "displaced" | "stale" | "lock-required" | "strict" | "removed";
+                            why?: "locked" | "displaced" | "stale" | "lock-required" | "strict" | "removed" | "protected";
                         }[];
                     };
                 };
@@ -13039,6 +13640,12 @@ export interface operations {
                             strict?: boolean;
                         };
                         project?: string;
+                        protection?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
+                        } | null;
                         state?: string;
                         version?: number;
                     };
@@ -13226,7 +13833,7 @@ export interface operations {
                         terraformVersion?: string | null;
                         version?: number;
                         /** @enum {string} */
-                        why?: "locked" | "displaced" | "stale" | "lock-required" | "strict" | "removed";
+                        why?: "locked" | "displaced" | "stale" | "lock-required" | "strict" | "removed" | "protected";
                     };
                 };
             };
@@ -13628,6 +14235,91 @@ export interface operations {
             };
         };
     };
+    ListSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        sessions?: {
+                            browser?: string;
+                            by?: string;
+                            id?: string;
+                            provider?: string | null;
+                            signedIn?: string;
+                            until?: string;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    EndSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sessionId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ListUserStacks: {
         parameters: {
             query?: never;
@@ -13700,7 +14392,9 @@ export interface operations {
                             description?: string;
                             expires?: number;
                             id?: string;
+                            lastUsed?: number;
                             name?: string;
+                            on?: string | null;
                             organization?: string | null;
                             role?: {
                                 defaultIdentifier?: string;
@@ -13747,6 +14441,7 @@ export interface operations {
                     description?: string | null;
                     expires?: number | null;
                     name?: string | null;
+                    on?: string | null;
                     organization?: string | null;
                     roleID?: string | null;
                 };
@@ -13936,6 +14631,136 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    AuthorizePage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    AuthorizeLogin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    code_challenge?: string;
+                    days?: string;
+                    description?: string;
+                    port?: string;
+                    state?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ShowLoginCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    code_challenge?: string;
+                    days?: string;
+                    description?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
             };
             /** @description Refused: nothing happened. */
             "4XX": {

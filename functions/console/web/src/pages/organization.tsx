@@ -294,7 +294,7 @@ export function Audit() {
             }
             options={[
               ["", "All"],
-              ...(types.data?.eventTypes ?? []).map(({ event, name }): [string, string] => [event, name]),
+              ...(types.data?.eventTypes ?? []).map(({ event, displayName }): [string, string] => [event, displayName]),
             ]}
           />
         </div>
