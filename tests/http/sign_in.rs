@@ -882,7 +882,7 @@ async fn the_console_asks_the_api_as_the_signed_in_person() {
 }
 
 #[tokio::test]
-async fn rights_are_changed_from_the_console_soon_after_a_sign_in_only() {
+async fn the_console_changes_rights_only_soon_after_a_sign_in() {
     let (app, provider) = with_provider().await;
     let mut browser = Visitor::new(&app.url);
     browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");

@@ -110,9 +110,9 @@ impl Scene {
     /// All edges. The graph's item counts them.
     async fn edges(&self) -> Vec<Named> {
         let ctx = self.world.process("reader");
-        let (edges, _) = states::dependencies::list(&ctx, &self.caller, self.org(), &Filter::default(), None)
-            .await
-            .unwrap();
+        let filter = Filter::default();
+        let list = states::dependencies::list(&ctx, &self.caller, self.org(), &filter, None);
+        let (edges, _) = Box::pin(list).await.unwrap();
         let graph: Option<StateGraph> = self.world.read(&StateGraph::key(self.org())).await;
         assert_eq!(graph.map_or(0, |graph| graph.edge_count), edges.len() as u64);
         edges

@@ -84,7 +84,7 @@ fn hide_members(
 ) -> Result<()> {
     each_member(reader, |reader, name| {
         let start = reader.start();
-        let value = reader.raw()?;
+        let value = reader.raw()?.trim_end();
         if names.contains(&name) && value != "null" {
             hidden.push((start..start + value.len(), masked(value)));
         }
