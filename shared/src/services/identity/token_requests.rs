@@ -13,7 +13,7 @@ use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::{Right, Role};
 use crate::layout::{OrgAccess, Stored, Token, TokenEntry, User};
 use crate::ports::{Expect, Timestamp};
-use crate::services::caller::Caller;
+use crate::services::caller::{Caller, SESSION};
 use crate::services::error::{AccessError, IdentityError};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
@@ -375,7 +375,8 @@ fn check_scope(own: &Token, within: Option<&Scope>) -> Result<(), Error> {
 }
 
 fn check_end(own: &Token, expires: Option<Timestamp>) -> Result<(), Error> {
-    match own.expires {
+    // The tokens of a person outlast the session in which they are created: that takes a recent sign-in.
+    match own.expires.filter(|_| own.name.as_str() != SESSION) {
         Some(end) if expires.is_none_or(|expires| expires > end) => {
             Err(IdentityError::OutlivesOwn(end).into())
         }
