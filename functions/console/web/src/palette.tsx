@@ -53,6 +53,7 @@ function usePlaces(org: string): Target[] {
       page("/-/grants", "Grants", "key"),
       page("/-/tokens", "Tokens", "key"),
       page("/-/audit", "Audit trail", "eye"),
+      page("/-/deleted", "Deleted states", "state"),
       ...(stacks.data?.items ?? []).map(({ projectName, stackName }): Target => {
         const href = `/${[org, projectName, stackName].map(part).join("/")}`;
         return { href, text: `${projectName}/${stackName}`, about: "Stack", icon: "stack" };

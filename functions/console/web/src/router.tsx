@@ -26,6 +26,8 @@ const word = (value: unknown) => (typeof value === "number" ? String(value) : te
 interface AuditSearch {
   event?: string;
   user?: string;
+  from?: string;
+  until?: string;
 }
 
 interface CompareSearch {
@@ -41,6 +43,17 @@ interface ResourcesSearch {
 
 interface FilterSearch {
   q?: string;
+}
+
+interface GrantsSearch extends FilterSearch {
+  /** Whose rights are explained, and on which stack. */
+  user?: string;
+  stack?: string;
+}
+
+interface TokensSearch {
+  /** `organization`, `personal`, `team:NAME` or `user:LOGIN`. */
+  of?: string;
 }
 
 const filterSearch = (search: Search): FilterSearch => ({ q: word(search.q) });
@@ -84,13 +97,19 @@ const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", c
 const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: lazyRouteComponent(organizationPages, "Organization") });
 const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members"), validateSearch: filterSearch });
 const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
-const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: filterSearch });
-const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens") });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: word(search.q), user: word(search.user), stack: text(search.stack) }) });
+const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens"), validateSearch: (search: Search): TokensSearch => ({ of: text(search.of) }) });
+const deleted = createRoute({ getParentRoute: () => organization, path: "/deleted", component: lazyRouteComponent(organizationPages, "Deleted") });
 const audit = createRoute({
   getParentRoute: () => organization,
   path: "/audit",
   component: lazyRouteComponent(organizationPages, "Audit"),
-  validateSearch: (search: Search): AuditSearch => ({ event: text(search.event), user: word(search.user) }),
+  validateSearch: (search: Search): AuditSearch => ({
+    event: text(search.event),
+    user: word(search.user),
+    from: text(search.from),
+    until: text(search.until),
+  }),
 });
 
 const state = createRoute({ getParentRoute: () => root, path: "/$org/-/states/$project/$state", component: lazyRouteComponent(statePages, "StatePage") });
@@ -172,7 +191,7 @@ const tree = root.addChildren([
   home,
   list,
   locks,
-  organization.addChildren([members, teams, grants, tokens, audit]),
+  organization.addChildren([members, teams, grants, tokens, audit, deleted]),
   state.addChildren([stateOverview, stateVersions]),
   stack.addChildren([overview, resources, activity, update, preview, versions, options]),
   project,

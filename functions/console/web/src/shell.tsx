@@ -114,14 +114,17 @@ function Nav({ org, path }: { org: string; path: string }) {
       <Link to="/$org/-/teams" params={{ org }}>
         Teams
       </Link>
-      <Link to="/$org/-/grants" params={{ org }}>
+      <Link to="/$org/-/grants" params={{ org }} activeOptions={{ includeSearch: false }}>
         Grants
       </Link>
-      <Link to="/$org/-/tokens" params={{ org }}>
+      <Link to="/$org/-/tokens" params={{ org }} activeOptions={{ includeSearch: false }}>
         Tokens
       </Link>
       <Link to="/$org/-/audit" params={{ org }} activeOptions={{ includeSearch: false }}>
         Audit trail
+      </Link>
+      <Link to="/$org/-/deleted" params={{ org }}>
+        Deleted
       </Link>
     </nav>
   );

@@ -23,10 +23,13 @@ type Optional =
   | "continuationToken"
   | "createdBy"
   | "currentOperation"
+  | "grant"
   | "lastUpdate"
   | "of"
+  | "on"
   | "organization"
   | "outputs"
+  | "protection"
   | "resourceChanges"
   | "resourceCount"
   | "role"
@@ -120,13 +123,14 @@ export async function read<Path extends With<"get">>(
 
 /** Sends a change, and returns its JSON; `undefined` without one. */
 export async function change<Path extends keyof paths>(
-  method: "POST" | "PATCH" | "DELETE",
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
   path: Path,
   names: In<Path & string>,
   body?: unknown,
+  query: Query = {},
 ): Promise<unknown> {
   const ask = client[method] as unknown as (path: string, options: unknown) => Promise<{ data?: unknown }>;
-  const { data } = await ask(path as string, { params: { path: names }, body });
+  const { data } = await ask(path as string, { params: { path: names, query }, body });
   return data;
 }
 

@@ -13,6 +13,12 @@ export type StateVersion = Got<"/api/tfstates/{guid}/versions">["versions"][numb
 export type Rejected = Got<"/api/tfstates/{guid}/rejected">["rejected"][number];
 export type ListedLock = Got<"/api/orgs/{orgName}/tfstate-locks">["locks"][number];
 export type Lock = ListedLock["lock"];
+export type Member = Got<"/api/orgs/{orgName}/members">["members"][number];
+export type Team = Got<"/api/orgs/{orgName}/teams/{teamName}">;
+export type Grant = Got<"/api/orgs/{orgName}/grants">["grants"][number];
+export type Token = Got<"/api/user/tokens">["tokens"][number];
+export type DeletedState = Got<"/api/orgs/{orgName}/tfstate-removed">["states"][number];
+export type Protection = NonNullable<Stack["protection"]>;
 
 /** The address of a stack. */
 export interface StackName {
@@ -21,7 +27,7 @@ export interface StackName {
   stack: string;
 }
 
-const stackPath = ({ org, project, stack }: StackName) => ({ orgName: org, projectName: project, stackName: stack });
+export const stackPath = ({ org, project, stack }: StackName) => ({ orgName: org, projectName: project, stackName: stack });
 
 /** A list that was read up to a bound. */
 export interface Bounded<T> {
@@ -292,19 +298,74 @@ export const grants = (org: string) =>
     queryFn: ({ signal }) => read("/api/orgs/{orgName}/grants", { orgName: org }, {}, signal),
   });
 
-export const tokens = (org: string) =>
+/** The roles of this server, with what they allow. They never change. */
+export const roles = (org: string) =>
+  queryOptions({
+    queryKey: ["roles", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/roles", { orgName: org }, {}, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const sessionsOf = (org: string, user: string) =>
+  queryOptions({
+    queryKey: ["sessions", org, user],
+    queryFn: ({ signal }) =>
+      read("/api/orgs/{orgName}/members/{userLogin}/sessions", { orgName: org, userLogin: user }, {}, signal),
+    retry: false,
+  });
+
+/** What somebody may do with a stack, and why; the person at the console without a login. */
+export const access = (name: StackName, user?: string) =>
+  queryOptions({
+    queryKey: ["access", name, user ?? ""],
+    queryFn: ({ signal }) =>
+      read("/api/stacks/{orgName}/{projectName}/{stackName}/access", stackPath(name), { user }, signal),
+    retry: false,
+  });
+
+/** Whose tokens: those of the organization, of the person, of a team, or of another member. */
+export type TokenOwner =
+  | { org: string; kind: "organization" | "personal" }
+  | { org: string; kind: "team"; team: string }
+  | { org: string; kind: "member"; user: string };
+
+export const tokens = (owner: TokenOwner) =>
   infiniteQueryOptions({
-    queryKey: ["tokens", org],
-    queryFn: ({ signal, pageParam }) =>
-      read("/api/orgs/{orgName}/tokens", { orgName: org }, { continuationToken: pageParam || undefined }, signal),
+    queryKey: ["tokens", owner],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { continuationToken: pageParam || undefined };
+      switch (owner.kind) {
+        case "personal":
+          return read("/api/user/tokens", {}, query, signal);
+        case "team": {
+          const names = { orgName: owner.org, teamName: owner.team };
+          return read("/api/orgs/{orgName}/teams/{teamName}/tokens", names, query, signal);
+        }
+        case "member": {
+          const names = { orgName: owner.org, userLogin: owner.user };
+          return read("/api/orgs/{orgName}/members/{userLogin}/tokens", names, query, signal);
+        }
+        default:
+          return read("/api/orgs/{orgName}/tokens", { orgName: owner.org }, query, signal);
+      }
+    },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken ?? undefined,
+  });
+
+export const deletedStates = (org: string) =>
+  queryOptions({
+    queryKey: ["deleted-states", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/tfstate-removed", { orgName: org }, {}, signal),
   });
 
 /** What is asked of the audit trail. */
 export interface AuditFilter {
   event?: string;
   user?: string;
+  /** The first day, and the last one, such as 2026-11-30. */
+  from?: string;
+  until?: string;
 }
 
 export const audit = (org: string, filter: AuditFilter) =>
@@ -321,7 +382,19 @@ export const audit = (org: string, filter: AuditFilter) =>
 export const auditQuery = (filter: AuditFilter) => ({
   eventFilter: filter.event || undefined,
   userFilter: filter.user || undefined,
+  startTime: startOf(filter.from),
+  endTime: endOf(filter.until),
 });
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+
+/** The Unix time at which a day begins here. */
+const startOf = (day: string | undefined) =>
+  day && DAY.test(day) ? Math.floor(new Date(`${day}T00:00:00`).getTime() / 1000) : undefined;
+
+/** That of its last second, which belongs to what is asked for. */
+const endOf = (day: string | undefined) =>
+  day && DAY.test(day) ? Math.floor(new Date(`${day}T23:59:59`).getTime() / 1000) : undefined;
 
 export const eventTypes = (org: string) =>
   queryOptions({

@@ -27,7 +27,9 @@ import {
   useTitle,
 } from "../ui/parts";
 import { MASK, ciphertext, hasSecret, isObject, textOf } from "../values";
+import { useIsAdmin, useIsAdminOf } from "../rights";
 import { CancelUpdate } from "./locks";
+import { ProtectButton, ProtectedBy } from "./protection";
 
 export const useStackName = (): StackName => useParams({ from: "/$org/$project/$stack" });
 
@@ -63,6 +65,7 @@ function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
 export function StackPage() {
   const name = useStackName();
   const stack = useQuery(queries.stack(name));
+  const isAdmin = useIsAdminOf(name);
   const { org, project } = name;
   return (
     <div className="page">
@@ -77,10 +80,13 @@ export function StackPage() {
           <Icon name="stack" /> {name.stack}
         </h1>
         <Copy text={`${org}/${project}/${name.stack}`} label="Copy the name of the stack" />
+        <span className="spring" />
+        {isAdmin && stack.data && !stack.data.protection && <ProtectButton of={{ stack: name }} />}
       </div>
       {stack.data ? (
         <>
           <RunningUpdate name={name} stack={stack.data} />
+          <ProtectedBy of={{ stack: name }} by={stack.data.protection} canChange={isAdmin} />
           <nav className="tabs" aria-label="Stack">
             <Link to="/$org/$project/$stack" params={name} activeOptions={{ exact: true, includeSearch: false }}>
               Overview
@@ -238,6 +244,7 @@ const PERMISSIONS: Record<number, string> = { 0: "none", 101: "read", 102: "writ
 
 function Access({ name }: { name: StackName }) {
   const people = useQuery(queries.collaborators(name));
+  const isAdmin = useIsAdmin(name.org);
   if (people.error) return null;
   return (
     <Card title="Who may use it" count={people.data?.users.length}>
@@ -247,7 +254,18 @@ function Access({ name }: { name: StackName }) {
             {users.slice(0, 20).map(({ user, permission }) => (
               <li key={user.githubLogin} className="list-row">
                 <Icon name="person" />
-                <span>{user.githubLogin}</span>
+                {isAdmin ? (
+                  <Link
+                    to="/$org/-/grants"
+                    params={{ org: name.org }}
+                    search={{ user: user.githubLogin, stack: `${name.project}/${name.stack}` }}
+                    title={`Why ${user.githubLogin} may use it`}
+                  >
+                    {user.githubLogin}
+                  </Link>
+                ) : (
+                  <span>{user.githubLogin}</span>
+                )}
                 <span className="end faint">{PERMISSIONS[permission] ?? permission}</span>
               </li>
             ))}

@@ -28,7 +28,9 @@ import {
   useTitle,
 } from "../ui/parts";
 import { MASK, textOf } from "../values";
+import { useIsAdmin } from "../rights";
 import { Unlock } from "./locks";
+import { ProtectButton, ProtectedBy } from "./protection";
 
 const ROUTE = "/$org/-/states/$project/$state";
 
@@ -83,6 +85,7 @@ function LockByHand({ state, onClose }: { state: State; onClose: () => void }) {
 export function StatePage() {
   const { name, query } = useTheState();
   const [isLocking, setLocking] = useState(false);
+  const isAdmin = useIsAdmin(name.org);
   const state = query.data;
   return (
     <div className="page">
@@ -97,6 +100,7 @@ export function StatePage() {
           <Icon name="state" /> {name.state}
         </h1>
         <span className="spring" />
+        {isAdmin && state && !state.protection && <ProtectButton of={{ state }} />}
         {state && !state.lock && (
           <Button className="button" onPress={() => setLocking(true)}>
             <Icon name="lock" /> Lock by hand
@@ -106,6 +110,7 @@ export function StatePage() {
       {state ? (
         <>
           <HeldLock state={state} />
+          <ProtectedBy of={{ state }} by={state.protection} canChange={isAdmin} />
           <nav className="tabs" aria-label="State">
             <Link to={ROUTE} params={name} activeOptions={{ exact: true }}>
               Overview

@@ -1,16 +1,21 @@
 // Small parts of pages.
 
 import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useId, useState, useSyncExternalStore } from "react";
 import {
   Button,
   Dialog,
   Heading,
   Input,
   Label,
+  Menu,
+  MenuItem,
+  MenuTrigger,
   Modal,
   ModalOverlay,
+  Popover,
   SearchField,
+  Text,
   TextArea,
   TextField,
 } from "react-aria-components";
@@ -354,6 +359,7 @@ export function Confirm({
   action,
   needsReason = false,
   isDangerous = true,
+  isReady = true,
   onClose,
   run,
 }: {
@@ -362,6 +368,8 @@ export function Confirm({
   action: string;
   needsReason?: boolean;
   isDangerous?: boolean;
+  /** Whether everything that the action needs is there. */
+  isReady?: boolean;
   onClose: () => void;
   run: (reason: string) => Promise<void>;
 }) {
@@ -399,7 +407,7 @@ export function Confirm({
             <Button
               className={isDangerous ? "button bad" : "button primary"}
               onPress={() => void go()}
-              isDisabled={isRunning || (needsReason && reason.trim() === "")}
+              isDisabled={isRunning || !isReady || (needsReason && reason.trim() === "")}
             >
               {action}
             </Button>
@@ -407,6 +415,98 @@ export function Confirm({
         </Dialog>
       </Modal>
     </ModalOverlay>
+  );
+}
+
+/** Shows what the server shows only once, such as a secret. */
+export function Once({
+  title,
+  text,
+  label,
+  children,
+  onClose,
+}: {
+  title: string;
+  text: string;
+  /** What is copied. */
+  label: string;
+  children: ReactNode;
+  onClose: () => void;
+}) {
+  return (
+    // A press beside it does not close it: the text would be lost.
+    <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
+      <Modal className="modal">
+        <Dialog className="dialog">
+          <Heading slot="title">{title}</Heading>
+          {children}
+          <div className="value once">
+            <code>{text}</code>
+            <Copy text={text} label={`Copy ${label}`} />
+          </div>
+          <div className="row end">
+            <Button className="button primary" onPress={onClose}>
+              I have it
+            </Button>
+          </div>
+        </Dialog>
+      </Modal>
+    </ModalOverlay>
+  );
+}
+
+/** A line of a form, with texts that the browser offers for it. */
+export function Line({
+  label,
+  value,
+  onChange,
+  hint,
+  offered = [],
+}: {
+  label: string;
+  value: string;
+  onChange: (value: string) => void;
+  hint?: ReactNode;
+  offered?: string[];
+}) {
+  const list = useId();
+  return (
+    <TextField className="field" value={value} onChange={onChange}>
+      <Label>{label}</Label>
+      <Input list={offered.length > 0 ? list : undefined} autoComplete="off" autoCapitalize="none" spellCheck={false} />
+      {hint && (
+        <Text className="faint" slot="description">
+          {hint}
+        </Text>
+      )}
+      {offered.length > 0 && (
+        <datalist id={list}>
+          {offered.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      )}
+    </TextField>
+  );
+}
+
+/** What can be done with one row of a table. */
+export function RowMenu({ of, actions }: { of: string; actions: [string, () => void][] }) {
+  return (
+    <MenuTrigger>
+      <Button className="button small" aria-label={`Change ${of}`}>
+        Change <Icon name="down" />
+      </Button>
+      <Popover className="popover" placement="bottom end">
+        <Menu className="menu" aria-label={`Change ${of}`} onAction={(key) => actions[Number(key)]?.[1]()}>
+          {actions.map(([text], index) => (
+            <MenuItem key={text} id={index}>
+              {text}
+            </MenuItem>
+          ))}
+        </Menu>
+      </Popover>
+    </MenuTrigger>
   );
 }
 

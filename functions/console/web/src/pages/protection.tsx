@@ -1,0 +1,96 @@
+// The protection of a stack or a state: nobody can delete or destroy it until an admin lifts it.
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Button } from "react-aria-components";
+import { change } from "../api/client";
+import type { Protection, StackName } from "../api/queries";
+import { stackPath } from "../api/queries";
+import { visible } from "../format";
+import { Icon } from "../ui/icons";
+import { Badge, Confirm, Time } from "../ui/parts";
+
+/** What is protected. */
+export type Protected = { stack: StackName } | { state: { id: string; project: string; state: string } };
+
+const nameOf = (of: Protected) =>
+  "stack" in of ? `${of.stack.project}/${of.stack.stack}` : `${of.state.project}/${of.state.state}`;
+
+const STACK = "/api/stacks/{orgName}/{projectName}/{stackName}/protection";
+const STATE = "/api/tfstates/{guid}/protection";
+
+function Protect({ of, onClose }: { of: Protected; onClose: () => void }) {
+  const client = useQueryClient();
+  const run = async (reason: string) => {
+    if ("stack" in of) await change("PUT", STACK, stackPath(of.stack), { reason });
+    else await change("PUT", STATE, { guid: of.state.id }, { reason });
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm
+      title={`Protect ${nameOf(of)}?`}
+      action="Protect it"
+      isDangerous={false}
+      needsReason
+      onClose={onClose}
+      run={run}
+    >
+      <p>
+        {"stack" in of
+          ? "Nobody can delete or destroy it, not even an admin, until an admin lifts the protection."
+          : "Nobody can delete or empty it, not even an admin, until an admin lifts the protection."}{" "}
+        Everything else works as before. Everyone whom it stops reads the reason.
+      </p>
+    </Confirm>
+  );
+}
+
+function Lift({ of, onClose }: { of: Protected; onClose: () => void }) {
+  const client = useQueryClient();
+  const run = async () => {
+    if ("stack" in of) await change("DELETE", STACK, stackPath(of.stack));
+    else await change("DELETE", STATE, { guid: of.state.id });
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm title={`Lift the protection of ${nameOf(of)}?`} action="Lift it" onClose={onClose} run={run}>
+      <p>From then on, whoever may delete or destroy it can do so. Nothing is deleted now.</p>
+    </Confirm>
+  );
+}
+
+/** Says that something is protected, and by whom. */
+export function ProtectedBy({ of, by, canChange }: { of: Protected; by: Protection | null | undefined; canChange: boolean }) {
+  const [isAsking, ask] = useState(false);
+  if (!by) return null;
+  return (
+    <div className="notice row">
+      <Badge tone="good" icon="lock">
+        Protected
+      </Badge>
+      <span>
+        by <strong>{by.by}</strong>, <Time at={by.at} />: {visible(by.reason)}
+      </span>
+      <span className="spring" />
+      {canChange && (
+        <Button className="button" onPress={() => ask(true)}>
+          Lift
+        </Button>
+      )}
+      {isAsking && <Lift of={of} onClose={() => ask(false)} />}
+    </div>
+  );
+}
+
+/** The button that protects. */
+export function ProtectButton({ of }: { of: Protected }) {
+  const [isAsking, ask] = useState(false);
+  return (
+    <>
+      <Button className="button" onPress={() => ask(true)}>
+        <Icon name="lock" /> Protect
+      </Button>
+      {isAsking && <Protect of={of} onClose={() => ask(false)} />}
+    </>
+  );
+}
