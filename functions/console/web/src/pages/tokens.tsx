@@ -52,7 +52,7 @@ function whose(owner: TokenOwner): string {
     case "member":
       return owner.user;
     default:
-      return "you";
+      return "your own";
   }
 }
 
@@ -213,7 +213,7 @@ export function Tokens() {
     <>
       <h1>Tokens</h1>
       <Card
-        title={`Tokens of ${whose(owner)}`}
+        title={owner.kind === "personal" ? "Your tokens" : `Tokens of ${whose(owner)}`}
         actions={
           !isOthers &&
           tokens.data && (
@@ -239,7 +239,7 @@ export function Tokens() {
               <Table label="Tokens" head={["Name", "Role", "Created", "Last used", "Expires", ""]}>
                 {all.map((token) => (
                   <tr key={token.id}>
-                    <td className="named">
+                    <td>
                       <span className="strong">{token.name}</span>
                       {token.description && <div className="faint message">{token.description}</div>}
                     </td>
