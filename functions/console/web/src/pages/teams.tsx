@@ -84,7 +84,8 @@ function DeleteTeam({ org, team, onClose }: { org: string; team: string; onClose
   const client = useQueryClient();
   const run = async () => {
     await change("DELETE", "/api/orgs/{orgName}/teams/{teamName}", { orgName: org, teamName: team });
-    await client.invalidateQueries();
+    // Not the team itself, which is still on the page.
+    await client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "team" || queryKey[2] !== team });
   };
   return (
     <Confirm title={`Delete the team ${team}?`} action="Delete the team" onClose={onClose} run={run}>

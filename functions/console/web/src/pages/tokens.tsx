@@ -14,6 +14,7 @@ import { RoleChoice, SCOPES, useOrg } from "./orgparts";
 const DAY = 24 * 3600;
 
 const EXPIRES: [string, string][] = [
+  [String(8 * 3600), "In 8 hours"],
   [String(7 * DAY), "In 7 days"],
   [String(30 * DAY), "In 30 days"],
   [String(90 * DAY), "In 90 days"],
@@ -52,7 +53,7 @@ function whose(owner: TokenOwner): string {
     case "member":
       return owner.user;
     default:
-      return "your own";
+      return "you";
   }
 }
 
@@ -99,7 +100,7 @@ function CreateToken({ owner, onClose, onMade }: OfDialog & { onMade: (secret: S
   };
   return (
     <Confirm
-      title={`Create a token of ${whose(owner)}?`}
+      title={isPersonal ? "Create a token of your own?" : `Create a token of ${whose(owner)}?`}
       action="Create the token"
       isDangerous={false}
       isReady={name.trim() !== ""}
