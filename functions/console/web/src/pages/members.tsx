@@ -257,7 +257,7 @@ export function Members() {
           onClose={() => setInvited(undefined)}
         >
           <p>
-            Give it to {invited.user}, and to nobody else: it signs in once. It ends <Time at={invited.expires} />, and
+            Give it to {invited.user} alone: it signs in once. It ends <Time at={invited.expires} />, and
             is not shown again.
           </p>
         </Once>

@@ -1,4 +1,4 @@
-// The protection of a stack or a state: nobody can delete or destroy it until an admin lifts it.
+// The protection of a stack or a state: no user can delete or destroy it until an admin lifts it.
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -37,8 +37,8 @@ function Protect({ of, onClose }: { of: Protected; onClose: () => void }) {
     >
       <p>
         {"stack" in of
-          ? "Nobody can delete or destroy it, not even an admin, until an admin lifts the protection."
-          : "Nobody can delete or empty it, not even an admin, until an admin lifts the protection."}{" "}
+          ? "No user can delete or destroy it, not even an admin, until an admin lifts the protection."
+          : "No client can delete or empty it, not even an admin, until an admin lifts the protection."}{" "}
         Everything else works as before. Everyone whom it stops reads the reason.
       </p>
     </Confirm>
@@ -54,7 +54,7 @@ function Lift({ of, onClose }: { of: Protected; onClose: () => void }) {
   };
   return (
     <Confirm title={`Lift the protection of ${nameOf(of)}?`} action="Lift it" onClose={onClose} run={run}>
-      <p>From then on, whoever may delete or destroy it can do so. Nothing is deleted now.</p>
+      <p>From then on, users with the rights for it can delete or destroy it. Nothing is deleted now.</p>
     </Confirm>
   );
 }

@@ -188,11 +188,14 @@ export function Tokens() {
   const org = useOrg();
   const isAdmin = useIsAdmin(org);
   const teams = useQuery(queries.teams(org)).data?.teams ?? [];
-  const chosen = useSearch({ from: "/$org/-/tokens" }).of ?? (isAdmin ? "organization" : "personal");
+  const { of } = useSearch({ from: "/$org/-/tokens" });
+  const chosen = of ?? (isAdmin ? "organization" : "personal");
   const navigate = useNavigate({ from: "/$org/-/tokens" });
   const owner = ownerOf(org, chosen);
   const isOthers = owner.kind === "member";
-  const tokens = useInfiniteQuery(queries.tokens(owner));
+  // Not before it is known whose they are.
+  const isChosen = !useQuery(queries.members(org)).isPending || of !== undefined;
+  const tokens = useInfiniteQuery({ ...queries.tokens(owner), enabled: isChosen });
   const all = tokens.data?.pages.flatMap((page) => page.tokens) ?? [];
   const [asked, ask] = useState<"create" | { what: "rotate" | "revoke"; token: Token }>();
   const [secret, setSecret] = useState<Secret>();

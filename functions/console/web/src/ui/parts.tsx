@@ -434,7 +434,7 @@ export function Once({
   onClose: () => void;
 }) {
   return (
-    // A press beside it does not close it: the text would be lost.
+    // A press outside it does not close it: the text would be lost.
     <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Modal className="modal">
         <Dialog className="dialog">
