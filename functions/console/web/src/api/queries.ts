@@ -278,6 +278,7 @@ export const members = (org: string) =>
   queryOptions({
     queryKey: ["members", org],
     queryFn: ({ signal }) => read("/api/orgs/{orgName}/members", { orgName: org }, {}, signal),
+    staleTime: EVERY_MINUTE,
   });
 
 export const teams = (org: string) =>
@@ -320,6 +321,7 @@ export const access = (name: StackName, user?: string) =>
     queryKey: ["access", name, user ?? ""],
     queryFn: ({ signal }) =>
       read("/api/stacks/{orgName}/{projectName}/{stackName}/access", stackPath(name), { user }, signal),
+    staleTime: EVERY_MINUTE,
     retry: false,
   });
 

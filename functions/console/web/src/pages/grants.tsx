@@ -7,7 +7,6 @@ import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { Grant, StackName } from "../api/queries";
-import { useIsAdmin } from "../rights";
 import { Badge, Card, Confirm, Empty, Facts, Line, Loaded, Search, Select, Table, useTitle } from "../ui/parts";
 import { RoleChoice, SCOPES, useOrg } from "./orgparts";
 
@@ -174,7 +173,6 @@ function Why({ org }: { org: string }) {
 export function Grants() {
   const org = useOrg();
   const grants = useQuery(queries.grants(org));
-  const isAdmin = useIsAdmin(org);
   const typed = useSearch({ from: ROUTE }).q ?? "";
   const navigate = useNavigate({ from: ROUTE });
   const [isAdding, setAdding] = useState(false);
@@ -242,7 +240,7 @@ export function Grants() {
           }
         </Loaded>
       </Card>
-      {isAdmin && <Why org={org} />}
+      <Why org={org} />
       {isAdding && <AddGrant org={org} onClose={() => setAdding(false)} />}
       {removed && <RemoveGrant org={org} grant={removed} onClose={() => setRemoved(undefined)} />}
     </>

@@ -27,7 +27,7 @@ import {
   useTitle,
 } from "../ui/parts";
 import { MASK, ciphertext, hasSecret, isObject, textOf } from "../values";
-import { useIsAdmin, useIsAdminOf } from "../rights";
+import { useIsAdminOf } from "../rights";
 import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
@@ -244,7 +244,7 @@ const PERMISSIONS: Record<number, string> = { 0: "none", 101: "read", 102: "writ
 
 function Access({ name }: { name: StackName }) {
   const people = useQuery(queries.collaborators(name));
-  const isAdmin = useIsAdmin(name.org);
+  const isAdmin = useIsAdminOf(name);
   if (people.error) return null;
   return (
     <Card title="Who may use it" count={people.data?.users.length}>
