@@ -1,4 +1,4 @@
-// Go to: any stack, state or page of the organization, by a few letters.
+// Go to: any stack, state, environment or page of the organization, by a few letters.
 
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -37,6 +37,7 @@ function score(text: string, letters: string): number | undefined {
 function usePlaces(org: string): Target[] {
   const stacks = useQuery(queries.stacks(org));
   const states = useQuery(queries.states(org));
+  const environments = useQuery(queries.environments(org));
   return useMemo(() => {
     const page = (path: string, text: string, icon: IconName): Target => ({
       href: `/${part(org)}${path}`,
@@ -47,6 +48,7 @@ function usePlaces(org: string): Target[] {
     return [
       page("", "Home", "clock"),
       page("/-/stacks", "Stacks and states", "stack"),
+      page("/-/environments", "Environments", "environment"),
       page("/-/locks", "Locks", "lock"),
       page("/-/members", "Members", "person"),
       page("/-/teams", "Teams", "person"),
@@ -62,8 +64,12 @@ function usePlaces(org: string): Target[] {
         const href = `/${part(org)}/-/states/${part(project)}/${part(state)}`;
         return { href, text: `${project}/${state}`, about: "State", icon: "state" };
       }),
+      ...(environments.data?.items ?? []).map(({ project, name }): Target => {
+        const href = `/${part(org)}/esc/${part(project)}/${part(name)}`;
+        return { href, text: `${project}/${name}`, about: "Environment", icon: "environment" };
+      }),
     ];
-  }, [org, stacks.data, states.data]);
+  }, [org, stacks.data, states.data, environments.data]);
 }
 
 export default function Palette({ org, onClose }: { org: string; onClose: () => void }) {

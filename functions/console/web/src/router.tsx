@@ -11,6 +11,8 @@ import { Shell } from "./shell";
 import { Failure } from "./ui/parts";
 
 // Pages that many visits do not open come when they are opened.
+const environmentPages = () => import("./pages/environment");
+const environmentsPages = () => import("./pages/environments");
 const organizationPages = () => import("./pages/organization");
 const resourcesPages = () => import("./pages/resources");
 const statePages = () => import("./pages/state");
@@ -121,6 +123,51 @@ const stateVersions = createRoute({
   validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
 
+export interface EnvironmentsSearch {
+  q?: string;
+  project?: string;
+  changed?: "week" | "not-month" | "not-year";
+  sort?: "name" | "changed";
+  /** `none`, or the name of a tag; by project without it. */
+  group?: string;
+}
+
+const environments = createRoute({
+  getParentRoute: () => root,
+  path: "/$org/-/environments",
+  component: lazyRouteComponent(environmentsPages, "Environments"),
+  validateSearch: ({ q, project, changed, sort, group }: Search): EnvironmentsSearch => ({
+    q: word(q),
+    project: word(project),
+    changed: changed === "week" || changed === "not-month" || changed === "not-year" ? changed : undefined,
+    sort: sort === "changed" ? sort : undefined,
+    group: text(group),
+  }),
+});
+
+interface RevisionSearch {
+  version?: string;
+}
+
+const environment = createRoute({ getParentRoute: () => root, path: "/$org/esc/$project/$env", component: lazyRouteComponent(environmentPages, "EnvironmentPage") });
+const definition = createRoute({
+  getParentRoute: () => environment,
+  path: "/",
+  component: lazyRouteComponent(environmentPages, "DefinitionPage"),
+  // The CLI also names drafts here, which this server does not have.
+  validateSearch: (search: Search): RevisionSearch => ({
+    version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+  }),
+});
+const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(environmentPages, "Values") });
+const revisions = createRoute({
+  getParentRoute: () => environment,
+  path: "/revisions",
+  component: lazyRouteComponent(environmentPages, "Revisions"),
+  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
+});
+const environmentSettings = createRoute({ getParentRoute: () => environment, path: "/settings", component: lazyRouteComponent(environmentPages, "Settings") });
+
 const stack = createRoute({ getParentRoute: () => root, path: "/$org/$project/$stack", component: StackPage });
 const overview = createRoute({ getParentRoute: () => stack, path: "/", component: StackOverview });
 const resources = createRoute({
@@ -176,11 +223,6 @@ const options = createRoute({
 // Addresses that clients know, of what this console does not show.
 const elsewhere = [
   createRoute({ getParentRoute: () => root, path: "/$org/resources", component: () => <NotHere what="search" /> }),
-  createRoute({
-    getParentRoute: () => root,
-    path: "/$org/esc/$project/$env",
-    component: () => <NotHere what="environment" />,
-  }),
   createRoute({ getParentRoute: () => root, path: "/$org/insights/$", component: () => <NotHere what="policies" /> }),
   createRoute({ getParentRoute: () => root, path: "/$org/neo/$", component: () => <NotHere what="ai" /> }),
   createRoute({ getParentRoute: () => root, path: "/claim/$", component: () => <NotHere what="claim" /> }),
@@ -191,7 +233,9 @@ const tree = root.addChildren([
   home,
   list,
   locks,
-  organization.addChildren([members, teams, grants, tokens, audit, deleted]),
+  organization.addChildren([members, teams, grants, tokens, audit]),
+  environments,
+  environment.addChildren([definition, environmentValues, revisions, environmentSettings]),
   state.addChildren([stateOverview, stateVersions]),
   stack.addChildren([overview, resources, activity, update, preview, versions, options]),
   project,

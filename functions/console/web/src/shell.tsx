@@ -91,7 +91,8 @@ function Nav({ org, path }: { org: string; path: string }) {
     if (box && link) box.scrollLeft += link.left + link.width / 2 - box.clientWidth / 2;
   }, [path]);
   // The pages of one stack or state belong to the list of them.
-  const isOfOne = /^\/[^/]+\/(-\/states\/|(?!-\/)[^/]+\/[^/]+)/.test(path);
+  const isOfOne = /^\/[^/]+\/(-\/states\/|(?!-\/|esc\/[^/]+\/)[^/]+\/[^/]+)/.test(path);
+  const isEnvironment = /^\/[^/]+\/esc\/[^/]+\/[^/]/.test(path);
   return (
     <nav ref={nav} className="nav" aria-label="Organization">
       <Link to="/$org" params={{ org }} activeOptions={{ exact: true }}>
@@ -104,6 +105,14 @@ function Nav({ org, path }: { org: string; path: string }) {
         activeOptions={{ includeSearch: false }}
       >
         Stacks and states
+      </Link>
+      <Link
+        className={isEnvironment ? "active" : ""}
+        to="/$org/-/environments"
+        params={{ org }}
+        activeOptions={{ includeSearch: false }}
+      >
+        Environments
       </Link>
       <Link to="/$org/-/locks" params={{ org }}>
         Locks

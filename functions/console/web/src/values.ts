@@ -52,7 +52,8 @@ export interface Difference {
 /** Properties that are listed for a resource, at most. */
 export const DIFFERENCES_MAX = 200;
 
-const member = (path: string, name: string) => {
+/** The path of a member. */
+export const member = (path: string, name: string) => {
   if (!/^[A-Za-z_][\w-]*$/.test(name)) return `${path}["${name}"]`;
   return path === "" ? name : `${path}.${name}`;
 };

@@ -23,8 +23,9 @@ type Optional =
   | "continuationToken"
   | "createdBy"
   | "currentOperation"
-  | "grant"
+  | "deletedAt"
   | "lastUpdate"
+  | "nextToken"
   | "of"
   | "on"
   | "organization"
@@ -32,6 +33,7 @@ type Optional =
   | "protection"
   | "resourceChanges"
   | "resourceCount"
+  | "retracted"
   | "role"
   | "secretsProviders"
   | "tokenInfo"
@@ -64,6 +66,8 @@ export class ApiError extends Error {
     /** The word for scripts, such as `stack_locked`. */
     readonly reason: string,
     message: string,
+    /** The whole answer, if it was JSON. */
+    readonly body: Record<string, unknown> = {},
   ) {
     super(message);
   }
@@ -83,10 +87,10 @@ function signIn(): Promise<never> {
 async function refusal(response: Response): Promise<ApiError> {
   const text = await response.text();
   try {
-    const body = JSON.parse(text) as { message?: string; reason?: string };
+    const body = JSON.parse(text) as { message?: string; reason?: string } & Record<string, unknown>;
     // The status is in front of the text, for a terminal.
     const message = (body.message ?? "").replace(/^[A-Z][A-Za-z ]+: /, "");
-    return new ApiError(response.status, body.reason ?? "", message || `The server answered ${response.status}.`);
+    return new ApiError(response.status, body.reason ?? "", message || `The server answered ${response.status}.`, body);
   } catch {
     return new ApiError(response.status, "", `The server answered ${response.status}.`);
   }
@@ -171,6 +175,35 @@ export async function text(url: string, max = TEXT_MAX, signal?: AbortSignal): P
 export async function sendText(url: string, body: string): Promise<void> {
   const headers = { ...CONSOLE, "Content-Type": "application/json" };
   await send(new Request(url, { method: "POST", headers, body }));
+}
+
+/** A definition of an environment. */
+export interface Definition {
+  text: string;
+  revision: number;
+  /** What a change has to name, so that it replaces nothing that was not read. */
+  etag: string;
+}
+
+export async function readDefinition(url: string, signal?: AbortSignal): Promise<Definition> {
+  const response = await send(new Request(url, { headers: CONSOLE, signal }));
+  return {
+    text: await response.text(),
+    revision: Number(response.headers.get("pulumi-esc-revision")),
+    etag: response.headers.get("etag") ?? "",
+  };
+}
+
+/** Sends a definition, and returns the JSON that the server answers. `etag` is of the one that it replaces. */
+export async function sendDefinition(
+  method: "POST" | "PATCH",
+  url: string,
+  body: string,
+  { etag, signal }: { etag?: string; signal?: AbortSignal } = {},
+): Promise<unknown> {
+  const headers = { ...CONSOLE, "Content-Type": "application/x-yaml", ...(etag && { "If-Match": etag }) };
+  const response = await send(new Request(url, { method, headers, body, signal }));
+  return parse(await response.text());
 }
 
 /** Reads JSON to show it. A number that the browser would round stays a text, in browsers that tell it. */

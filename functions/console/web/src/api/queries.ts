@@ -1,7 +1,8 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { type Got, address, parse, read, text } from "./client";
+import { type Got, address, parse, read, readDefinition, sendDefinition, text } from "./client";
+import type { Checked } from "../definitions";
 
 export type User = Got<"/api/user">;
 export type StackSummary = Got<"/api/user/stacks">["stacks"][number];
@@ -13,12 +14,8 @@ export type StateVersion = Got<"/api/tfstates/{guid}/versions">["versions"][numb
 export type Rejected = Got<"/api/tfstates/{guid}/rejected">["rejected"][number];
 export type ListedLock = Got<"/api/orgs/{orgName}/tfstate-locks">["locks"][number];
 export type Lock = ListedLock["lock"];
-export type Member = Got<"/api/orgs/{orgName}/members">["members"][number];
-export type Team = Got<"/api/orgs/{orgName}/teams/{teamName}">;
-export type Grant = Got<"/api/orgs/{orgName}/grants">["grants"][number];
-export type Token = Got<"/api/user/tokens">["tokens"][number];
-export type DeletedState = Got<"/api/orgs/{orgName}/tfstate-removed">["states"][number];
-export type Protection = NonNullable<Stack["protection"]>;
+export type EnvironmentSummary = Got<"/api/esc/environments/{orgName}">["environments"][number];
+export type Revision = Got<"/api/esc/environments/{orgName}/{projectName}/{envName}/versions">[number];
 
 /** The address of a stack. */
 export interface StackName {
@@ -272,6 +269,99 @@ export const stateDiff = (guid: string, version: string, other: string) =>
     queryFn: ({ signal }) =>
       read("/api/tfstates/{guid}/versions/{version}/diff/{other}", { guid, version, other }, {}, signal),
     staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const environments = (org: string) =>
+  queryOptions({
+    queryKey: ["environments", org],
+    queryFn: ({ signal }) =>
+      bounded<EnvironmentSummary>(LIST_MAX, async (continuationToken) => {
+        const page = await read("/api/esc/environments/{orgName}", { orgName: org }, { continuationToken }, signal);
+        return { items: page.environments, next: page.nextToken || undefined };
+      }),
+    refetchInterval: EVERY_MINUTE,
+  });
+
+/** The address of an environment. */
+export interface EnvironmentName {
+  org: string;
+  project: string;
+  env: string;
+}
+
+export const environmentPath = ({ org, project, env }: EnvironmentName) => ({
+  orgName: org,
+  projectName: project,
+  envName: env,
+});
+
+export const ENVIRONMENT = "/api/esc/environments/{orgName}/{projectName}/{envName}";
+
+/** The definition of a revision, with sealed secrets. Without a number, that of now. */
+export const definition = (name: EnvironmentName, revision?: number) =>
+  queryOptions({
+    queryKey: ["definition", name, revision ?? "now"],
+    queryFn: ({ signal }) => {
+      const names = environmentPath(name);
+      const url =
+        revision === undefined
+          ? address(ENVIRONMENT, names)
+          : address(`${ENVIRONMENT}/versions/{version}`, { ...names, version: String(revision) });
+      return readDefinition(url, signal);
+    },
+    // Somebody else's revision is better met before one's own is complete.
+    refetchInterval: revision === undefined ? 30_000 : false,
+    staleTime: revision === undefined ? 0 : Number.POSITIVE_INFINITY,
+  });
+
+/** The errors of a definition, and the values that are known without opening it. */
+export const check = (org: string, text: string) =>
+  queryOptions({
+    queryKey: ["environment-check", org, text],
+    queryFn: async ({ signal }) => {
+      const url = address("/api/esc/environments/{orgName}/yaml/check", { orgName: org });
+      return (await sendDefinition("POST", url, text, { signal })) as Checked;
+    },
+    staleTime: EVERY_MINUTE,
+    gcTime: EVERY_MINUTE,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+
+/** Entries on a page of revisions. */
+const REVISIONS_PAGE = 50;
+
+export const revisions = (name: EnvironmentName) =>
+  infiniteQueryOptions({
+    queryKey: ["revisions", name],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { count: REVISIONS_PAGE, before: pageParam || undefined };
+      return read(`${ENVIRONMENT}/versions`, environmentPath(name), query, signal);
+    },
+    initialPageParam: 0,
+    getNextPageParam: (last) => {
+      const oldest = last.at(-1)?.number ?? 1;
+      return last.length === REVISIONS_PAGE && oldest > 1 ? oldest : undefined;
+    },
+  });
+
+/** Which revision each tag names. */
+export const revisionTags = (name: EnvironmentName) =>
+  queryOptions({
+    queryKey: ["revision-tags", name],
+    queryFn: ({ signal }) => read(`${ENVIRONMENT}/versions/tags`, environmentPath(name), {}, signal),
+  });
+
+export const environmentTags = (name: EnvironmentName) =>
+  queryOptions({
+    queryKey: ["environment-tags", name],
+    queryFn: ({ signal }) => read(`${ENVIRONMENT}/tags`, environmentPath(name), {}, signal),
+  });
+
+export const environmentSettings = (name: EnvironmentName) =>
+  queryOptions({
+    queryKey: ["environment-settings", name],
+    queryFn: ({ signal }) => read(`${ENVIRONMENT}/settings`, environmentPath(name), {}, signal),
   });
 
 export const members = (org: string) =>

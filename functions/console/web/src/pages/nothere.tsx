@@ -4,11 +4,10 @@ import { Link, useParams, useRouterState } from "@tanstack/react-router";
 import { Icon } from "../ui/icons";
 import { useTitle } from "../ui/parts";
 
-type What = "search" | "environment" | "policies" | "ai" | "claim";
+type What = "search" | "policies" | "ai" | "claim";
 
 const TEXTS: Record<What, [string, string]> = {
   search: ["This server does not search resources", "The page of a stack has its resources, with a filter."],
-  environment: ["This console does not show environments", "The command line does:"],
   policies: ["This server has no policy packs", "Run them from a folder: pulumi up --policy-pack FOLDER."],
   ai: ["This server has no assistant", "The page of an update shows its diagnostics."],
   claim: ["This server gives no accounts away", "An admin of an organization invites people."],
@@ -16,7 +15,7 @@ const TEXTS: Record<What, [string, string]> = {
 
 export function NotHere({ what }: { what?: What }) {
   const path = useRouterState({ select: (state) => state.location.pathname });
-  const { org, project, env } = useParams({ strict: false }) as { org?: string; project?: string; env?: string };
+  const { org } = useParams({ strict: false });
   const [title, text] = what
     ? TEXTS[what]
     : ["There is nothing at this address", "It may have been renamed or deleted, or the address has a typo."];
@@ -27,13 +26,6 @@ export function NotHere({ what }: { what?: What }) {
         <Icon name="warning" />
         <h1 className="empty-title">{title}</h1>
         <p className="faint">{text}</p>
-        {what === "environment" && (
-          <p>
-            <code>
-              pulumi env get {org}/{project}/{env}
-            </code>
-          </p>
-        )}
         <p className="faint path">{path}</p>
         <p>
           {org === undefined ? (

@@ -20,6 +20,7 @@ import {
   Facts,
   Failure,
   Loaded,
+  Masked,
   More,
   Notice,
   Table,
@@ -27,8 +28,7 @@ import {
   Waiting,
   useTitle,
 } from "../ui/parts";
-import { MASK, textOf } from "../values";
-import { useIsAdmin } from "../rights";
+import { textOf } from "../values";
 import { Unlock } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
@@ -134,19 +134,6 @@ export function StatePage() {
 interface Output {
   value: unknown;
   sensitive?: boolean;
-}
-
-/** A value that stays masked until a person asks for it. */
-function Masked({ value }: { value: unknown }) {
-  const [isShown, show] = useState(false);
-  return (
-    <div className="value">
-      <Code className={isShown ? "" : "masked"} value={isShown ? value : MASK} />
-      <Button className="button small" onPress={() => show(!isShown)}>
-        {isShown ? "Hide" : "Show"}
-      </Button>
-    </div>
-  );
 }
 
 /** Names first. Values come from a request that the audit trail records. */

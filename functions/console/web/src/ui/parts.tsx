@@ -21,7 +21,7 @@ import {
 } from "react-aria-components";
 import { ApiError, TooLong } from "../api/client";
 import { ago, date, instant, visible } from "../format";
-import { textOf } from "../values";
+import { MASK, textOf } from "../values";
 import { type IconName, Icon } from "./icons";
 
 export function useTitle(...parts: string[]) {
@@ -250,6 +250,19 @@ export function Code({ value, className }: { value: unknown; className?: string 
     <code className={className} tabIndex={isLong ? 0 : undefined}>
       {text}
     </code>
+  );
+}
+
+/** A value that stays masked until a person asks for it. */
+export function Masked({ value }: { value: unknown }) {
+  const [isShown, show] = useState(false);
+  return (
+    <div className="value">
+      <Code className={isShown ? "" : "masked"} value={isShown ? value : MASK} />
+      <Button className="button small" onPress={() => show(!isShown)}>
+        {isShown ? "Hide" : "Show"}
+      </Button>
+    </div>
   );
 }
 
