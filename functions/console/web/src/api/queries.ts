@@ -1,7 +1,7 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { type Got, address, parse, read, readDefinition, sendDefinition, text } from "./client";
+import { ApiError, type Got, address, parse, read, readDefinition, sendDefinition, text } from "./client";
 import type { Checked } from "../definitions";
 
 export type User = Got<"/api/user">;
@@ -320,7 +320,13 @@ export const check = (org: string, text: string) =>
     queryKey: ["environment-check", org, text],
     queryFn: async ({ signal }) => {
       const url = address("/api/esc/environments/{orgName}/yaml/check", { orgName: org });
-      return (await sendDefinition("POST", url, text, { signal })) as Checked;
+      try {
+        return (await sendDefinition("POST", url, text, { signal })) as Checked;
+      } catch (error) {
+        // Errors of the syntax are the answer too.
+        if (error instanceof ApiError && error.reason === "environment_invalid") return error.body as Checked;
+        throw error;
+      }
     },
     staleTime: EVERY_MINUTE,
     gcTime: EVERY_MINUTE,

@@ -35,6 +35,7 @@ import {
   Loaded,
   Masked,
   More,
+  Notice,
   Search,
   Table,
   Time,
@@ -165,19 +166,21 @@ const KNOWN_MAX = 100;
 
 function Checks({
   of,
+  known,
   error,
   isChecking,
   onCheck,
   onGo,
 }: {
   of: Checked | undefined;
+  /** What the last definition that could be read gives. */
+  known: Leaf[];
   error: unknown;
   isChecking: boolean;
   onCheck: (() => void) | undefined;
   onGo: (problem: Diagnostic) => void;
 }) {
-  const problems = of?.diagnostics ?? [];
-  const known = useMemo(() => leaves(of?.properties), [of]);
+  const problems = [...(of?.diagnostics ?? [])].sort((a, b) => a.range.begin.line - b.range.begin.line);
   return (
     <>
       <Card
@@ -371,7 +374,13 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
     }
     return found;
   }, [checked]);
-  const names = useMemo(() => leaves(checked?.properties).map((leaf) => leaf.path), [checked]);
+  // A definition that cannot be read, such as one with a half of a reference, has no values.
+  const [properties, setProperties] = useState<Properties>();
+  useEffect(() => {
+    if (checked?.properties) setProperties(checked.properties);
+  }, [checked]);
+  const known = useMemo(() => leaves(properties), [properties]);
+  const names = useMemo(() => known.map((leaf) => leaf.path), [known]);
 
   const blocker = useBlocker({
     // Filters and versions in the address of the same page keep the text.
@@ -427,7 +436,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
   const canSave = isDirty && !isOvertaken && !isBusy;
 
   return (
-    <div className="main-and-side wide-side">
+    <div className="main-and-side">
       <div>
         {isOvertaken && (
           <Overtaken
@@ -490,6 +499,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
       <div>
         <Checks
           of={checked}
+          known={known}
           error={asked === undefined || check.data ? undefined : check.error}
           isChecking={check.isFetching}
           onCheck={asked === sent && check.data && !check.isPlaceholderData ? undefined : () => ask(sent)}
@@ -565,6 +575,7 @@ function OldRevision({ name, revision }: { name: EnvironmentName; revision: numb
   };
   return (
     <>
+      <InItsPlace asked={revision} found={old.data} />
       {error !== undefined && <Failure error={error} />}
       <Card
         title={`Definition in revision ${revision}`}
@@ -575,7 +586,11 @@ function OldRevision({ name, revision }: { name: EnvironmentName; revision: numb
                 <Icon name="eye" /> {plain === undefined ? "Decrypt" : "Hide secrets"}
               </Button>
             )}
-            <Button className="button" onPress={() => setRestoring(true)} isDisabled={!old.data}>
+            <Button
+              className="button"
+              onPress={() => setRestoring(true)}
+              isDisabled={old.data?.revision !== revision}
+            >
               Restore
             </Button>
             <Link className="button" to={ROUTE} params={name} search={{}}>
@@ -727,6 +742,16 @@ export function Values() {
   );
 }
 
+/** What the server gives for a retracted revision is another one. */
+function InItsPlace({ asked, found }: { asked: number; found: Definition | undefined }) {
+  if (!found || found.revision === asked) return null;
+  return (
+    <Notice tone="warn">
+      Revision {asked} is retracted. Revision {found.revision} is shown in its place.
+    </Notice>
+  );
+}
+
 function Comparison({ name, from, to }: { name: EnvironmentName; from: number; to: number }) {
   const old = useQuery(queries.definition(name, from));
   const next = useQuery(queries.definition(name, to));
@@ -751,9 +776,15 @@ function Comparison({ name, from, to }: { name: EnvironmentName; from: number; t
       ) : !difference ? (
         <Waiting />
       ) : counted("added") + counted("removed") === 0 ? (
-        <Empty icon="check" title="Nothing differs" />
+        <>
+          <InItsPlace asked={from} found={old.data} />
+          <InItsPlace asked={to} found={next.data} />
+          <Empty icon="check" title="Nothing differs" />
+        </>
       ) : (
         <>
+          <InItsPlace asked={from} found={old.data} />
+          <InItsPlace asked={to} found={next.data} />
           <p className="row pad">
             {counted("added") > 0 && <Badge tone="good">{count(counted("added"), "line")} added</Badge>}
             {counted("removed") > 0 && <Badge tone="bad">{count(counted("removed"), "line")} removed</Badge>}
@@ -904,7 +935,7 @@ function RevisionRow({
         >
           Tag
         </Button>
-        {!isNewest && (
+        {!isNewest && !one.retracted && (
           <MenuTrigger>
             <Button className="button small" aria-label={`More about revision ${revision}`}>
               More <Icon name="down" />
@@ -916,7 +947,7 @@ function RevisionRow({
                 onAction={(key) => ask({ what: key === "retract" ? "retract" : "restore", revision })}
               >
                 <MenuItem id="restore">Restore</MenuItem>
-                {!one.retracted && <MenuItem id="retract">Retract</MenuItem>}
+                <MenuItem id="retract">Retract</MenuItem>
               </Menu>
             </Popover>
           </MenuTrigger>
@@ -1112,14 +1143,14 @@ export function Settings() {
             <>
               {row(
                 isProtected ? "Protected." : "Not protected.",
-                isProtected ? "Nobody can delete it until the protection is lifted." : "Who may delete it, can.",
+                isProtected ? "Nobody can delete it until the protection is lifted." : "Everybody whose role reaches that far may delete it.",
                 <Button className="button small" onPress={() => ask("protect")}>
                   {isProtected ? "Lift the protection" : "Protect"}
                 </Button>,
               )}
               {row(
-                "Delete it.",
-                "The server keeps it for a while, so it can be undeleted.",
+                "Delete.",
+                "The server keeps it for a time, in which it can be undeleted.",
                 <Button className="button small bad" onPress={() => ask("delete")} isDisabled={isProtected}>
                   Delete
                 </Button>,
