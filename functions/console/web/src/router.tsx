@@ -11,10 +11,14 @@ import { Shell } from "./shell";
 import { Failure } from "./ui/parts";
 
 // Pages that many visits do not open come when they are opened.
+const definitionPages = () => import("./pages/definition");
 const environmentPages = () => import("./pages/environment");
 const environmentsPages = () => import("./pages/environments");
+const openedPages = () => import("./pages/opened");
 const organizationPages = () => import("./pages/organization");
 const resourcesPages = () => import("./pages/resources");
+const revisionsPages = () => import("./pages/revisions");
+const settingsPages = () => import("./pages/settings");
 const statePages = () => import("./pages/state");
 const updatePages = () => import("./pages/update");
 const versionsPages = () => import("./pages/versions");
@@ -153,20 +157,20 @@ const environment = createRoute({ getParentRoute: () => root, path: "/$org/esc/$
 const definition = createRoute({
   getParentRoute: () => environment,
   path: "/",
-  component: lazyRouteComponent(environmentPages, "DefinitionPage"),
+  component: lazyRouteComponent(definitionPages, "DefinitionPage"),
   // The CLI also names drafts here, which this server does not have.
   validateSearch: (search: Search): RevisionSearch => ({
     version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
   }),
 });
-const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(environmentPages, "Values") });
+const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(openedPages, "Values") });
 const revisions = createRoute({
   getParentRoute: () => environment,
   path: "/revisions",
-  component: lazyRouteComponent(environmentPages, "Revisions"),
+  component: lazyRouteComponent(revisionsPages, "Revisions"),
   validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
-const environmentSettings = createRoute({ getParentRoute: () => environment, path: "/settings", component: lazyRouteComponent(environmentPages, "Settings") });
+const environmentSettings = createRoute({ getParentRoute: () => environment, path: "/settings", component: lazyRouteComponent(settingsPages, "Settings") });
 
 const stack = createRoute({ getParentRoute: () => root, path: "/$org/$project/$stack", component: StackPage });
 const overview = createRoute({ getParentRoute: () => stack, path: "/", component: StackOverview });
