@@ -56,7 +56,7 @@ function Problems({ of, onGo }: { of: Diagnostic[]; onGo: (problem: Diagnostic) 
   );
 }
 
-/** Values that are listed beside a definition. */
+/** Values that are listed next to a definition. */
 const KNOWN_MAX = 100;
 
 function Checks({

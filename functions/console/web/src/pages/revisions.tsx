@@ -135,7 +135,7 @@ function Asked({ name, of, onClose }: { name: EnvironmentName; of: Asking; onClo
   };
   return (
     <Confirm title={`Retract revision ${revision}?`} action="Retract it" needsReason onClose={onClose} run={retract}>
-      <p>Nobody can use it any more: what names it gets the current revision. This cannot be undone.</p>
+      <p>It cannot be used any more: what names it gets the current revision. This cannot be undone.</p>
     </Confirm>
   );
 }

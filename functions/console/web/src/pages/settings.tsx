@@ -154,7 +154,7 @@ export function Settings() {
             <>
               {row(
                 isProtected ? "Protected." : "Not protected.",
-                isProtected ? "Nobody can delete it until the protection is lifted." : "Everybody whose role reaches that far may delete it.",
+                isProtected ? "It cannot be deleted until the protection is lifted." : "The role member is enough to delete it.",
                 <Button className="button small" onPress={() => ask("protect")}>
                   {isProtected ? "Lift the protection" : "Protect"}
                 </Button>,
