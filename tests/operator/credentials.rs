@@ -129,7 +129,7 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     assert_eq!((rows[0][0], rows[0][2..].join(" ").as_str()), ("ci", "never never as its owner *"), "{listed}");
     assert_eq!(
         (rows[1][0], rows[1][2..].join(" ")),
-        ("laptop", format!("2099-01-01T00:00:00Z never as its owner {fingerprint}"))
+        ("laptop", format!("2099-01-01T00:00:00Z never as its owner * {fingerprint}"))
     );
     stdout_of(data, &["token", "revoke", "laptop", "--user", "bob"]).await;
 
