@@ -126,7 +126,11 @@ async fn a_certificate_is_made_known_listed_and_revoked() {
     stdout_of(data, &["token", "create", "ci", "--user", "bob"]).await;
     let listed = stdout_of(data, &["token", "list", "--user", "bob"]).await;
     let rows: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!((rows[0][0], rows[0][2..].join(" ").as_str()), ("ci", "never never as its owner *"), "{listed}");
+    assert_eq!(
+        (rows[0][0], rows[0][2..].join(" ").as_str()),
+        ("ci", "never never as its owner *"),
+        "{listed}"
+    );
     assert_eq!(
         (rows[1][0], rows[1][2..].join(" ")),
         ("laptop", format!("2099-01-01T00:00:00Z never as its owner * {fingerprint}"))

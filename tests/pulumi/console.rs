@@ -11,7 +11,7 @@ use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
 
 use crate::BACKEND;
-use crate::support::{UP, bench, client, names, state, yaml};
+use crate::support::{UP, assert_says, bench, client, names, state, yaml};
 
 const PASSWORD: &str = "correct horse battery";
 
@@ -229,6 +229,111 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
         page.sees("section").await;
         page.check_page(&format!("console-{path}")).await;
     }
+}
+
+#[tokio::test]
+async fn an_admin_changes_the_organization_and_protects_a_stack() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "web", PROGRAM).await;
+    cli.run(UP).await.assert_success();
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/members")).await;
+
+    // A person is invited, and gets another role. The link is shown once.
+    page.click("button:has-text('Invite')").await;
+    page.fill("[role=alertdialog] input", "dora").await;
+    page.check_page("console-invite").await;
+    page.click("[role=alertdialog] button:has-text('Make the link')").await;
+    page.sees(".once code").await;
+    let link = page.value(".once code").await;
+    assert!(link.starts_with(&format!("{console}/invite?code=dora.")), "{link}");
+    page.click("button:has-text('I have it')").await;
+    page.click("[aria-label='Change dora']").await;
+    page.click("[role=menuitem]:has-text('Role')").await;
+    page.run(&json!({ "command": "select", "what": "[role=alertdialog] select", "value": "view" })).await;
+    page.click("button:has-text('Change the role')").await;
+    page.sees("tr:has-text('dora'):has-text('view')").await;
+
+    // She gets more by a team with a grant, and the page tells why.
+    page.open(&format!("{console}/{ORG}/-/teams")).await;
+    page.click("button:has-text('Create a team')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "shop").await;
+    page.click("[role=alertdialog] button:has-text('Create the team')").await;
+    page.click(".step-head:has-text('shop')").await;
+    page.click("button:has-text('Add a member')").await;
+    page.fill("[role=alertdialog] input", "dora").await;
+    page.click("[role=alertdialog] button:has-text('Add')").await;
+    page.sees(".step-body li:has-text('dora')").await;
+    page.check_page("console-team").await;
+    page.open(&format!("{console}/{ORG}/-/grants")).await;
+    page.click("button:has-text('Give a role')").await;
+    page.run(&json!({ "command": "select", "what": "[role=alertdialog] select >> nth=0", "value": "team" }))
+        .await;
+    page.fill("[role=alertdialog] input >> nth=0", "shop").await;
+    page.fill("[role=alertdialog] input >> nth=1", "web/*").await;
+    page.check_page("console-grant").await;
+    page.click("[role=alertdialog] button:has-text('Give the role')").await;
+    page.sees("tr:has-text('team:shop')").await;
+    page.fill("form input >> nth=0", "dora").await;
+    page.fill("form input >> nth=1", "web/dev").await;
+    page.press("Enter").await;
+    page.sees("tr:has-text('apply'):has-text('to team:shop on web/*')").await;
+    assert!(page.url().await.ends_with("/-/grants?user=dora&stack=web%2Fdev"), "{}", page.url().await);
+    page.check_page("console-why").await;
+    page.click("[aria-label='Remove the grant to team:shop on web/*']").await;
+    page.click("button:has-text('Remove the grant')").await;
+    page.sees("text=There are no grants").await;
+
+    // The secret of a token is shown once.
+    page.open(&format!("{console}/{ORG}/-/tokens?of=organization")).await;
+    page.click("button:has-text('Create a token')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "deploys").await;
+    page.run(&json!({ "command": "select", "what": "[role=alertdialog] select >> nth=1", "value": "28800" }))
+        .await;
+    page.check_page("console-new-token").await;
+    page.click("[role=alertdialog] button:has-text('Create the token')").await;
+    page.sees(".once code").await;
+    let secret = page.value(".once code").await;
+    assert!(secret.starts_with("swt_"), "{secret}");
+    page.click("button:has-text('I have it')").await;
+    page.sees("tr:has-text('deploys')").await;
+    assert!(!page.text().await.contains(&secret), "the secret is still shown");
+    page.click("[aria-label='Change deploys']").await;
+    page.click("[role=menuitem]:has-text('Revoke')").await;
+    page.click("button:has-text('Revoke the token')").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=token.delete")).await;
+    page.sees("td:has-text('deploys')").await;
+
+    // What is protected is not deleted, until the protection is lifted.
+    page.open(&format!("{console}/{ORG}/web/dev")).await;
+    page.click("button:has-text('Protect')").await;
+    page.fill("[role=alertdialog] textarea", "it is production").await;
+    page.click("button:has-text('Protect it')").await;
+    page.sees(".notice:has-text('it is production')").await;
+    page.check_page("console-protected").await;
+    let refused = cli.run(["stack", "rm", "--yes", "--force"]).await.assert_failure();
+    assert_says(&refused, &["with the reason \"it is production\""]);
+    page.click("button:has-text('Lift')").await;
+    page.click("button:has-text('Lift it')").await;
+    page.sees("button:has-text('Protect')").await;
+    cli.run(["stack", "rm", "--yes", "--force"]).await.assert_success();
+}
+
+#[tokio::test]
+async fn a_deleted_state_is_undeleted() {
+    let app = TestApp::on(BACKEND).await;
+    let new = json!({ "project": "net", "state": "old" });
+    let state = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let id = state["id"].as_str().unwrap();
+    app.request(Method::DELETE, &format!("/api/tfstates/{id}")).send().await.expect(204);
+
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/deleted")).await;
+    page.sees("tr:has-text('net/old')").await;
+    page.check_page("console-deleted").await;
+    page.click("[aria-label='Undelete net/old']").await;
+    page.click("button:has-text('Undelete it')").await;
+    page.sees("text=No deleted state is kept").await;
+    page.open(&format!("{console}/{ORG}/-/states/net/old")).await;
+    page.sees("h1:has-text('old')").await;
 }
 
 /// A definition with a secret.

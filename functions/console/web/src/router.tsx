@@ -237,7 +237,7 @@ const tree = root.addChildren([
   home,
   list,
   locks,
-  organization.addChildren([members, teams, grants, tokens, audit]),
+  organization.addChildren([members, teams, grants, tokens, audit, deleted]),
   environments,
   environment.addChildren([definition, environmentValues, revisions, environmentSettings]),
   state.addChildren([stateOverview, stateVersions]),

@@ -24,6 +24,7 @@ type Optional =
   | "createdBy"
   | "currentOperation"
   | "deletedAt"
+  | "grant"
   | "lastUpdate"
   | "nextToken"
   | "of"

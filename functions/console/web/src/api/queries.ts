@@ -14,6 +14,12 @@ export type StateVersion = Got<"/api/tfstates/{guid}/versions">["versions"][numb
 export type Rejected = Got<"/api/tfstates/{guid}/rejected">["rejected"][number];
 export type ListedLock = Got<"/api/orgs/{orgName}/tfstate-locks">["locks"][number];
 export type Lock = ListedLock["lock"];
+export type Member = Got<"/api/orgs/{orgName}/members">["members"][number];
+export type Team = Got<"/api/orgs/{orgName}/teams/{teamName}">;
+export type Grant = Got<"/api/orgs/{orgName}/grants">["grants"][number];
+export type Token = Got<"/api/user/tokens">["tokens"][number];
+export type DeletedState = Got<"/api/orgs/{orgName}/tfstate-removed">["states"][number];
+export type Protection = NonNullable<Stack["protection"]>;
 export type EnvironmentSummary = Got<"/api/esc/environments/{orgName}">["environments"][number];
 export type Revision = Got<"/api/esc/environments/{orgName}/{projectName}/{envName}/versions">[number];
 

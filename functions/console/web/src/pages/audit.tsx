@@ -75,7 +75,7 @@ export function Audit() {
             onChange={(event) => filter({ event: event || undefined })}
             options={[
               ["", "All"],
-              ...(types.data?.eventTypes ?? []).map(({ event }): [string, string] => [event, event]),
+              ...(types.data?.eventTypes ?? []).map(({ event, displayName }): [string, string] => [event, displayName]),
             ]}
           />
           <Day label="From" value={search.from ?? ""} onChange={(day) => filter({ from: day || undefined })} />

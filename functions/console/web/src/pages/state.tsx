@@ -29,6 +29,7 @@ import {
   useTitle,
 } from "../ui/parts";
 import { textOf } from "../values";
+import { useIsAdmin } from "../rights";
 import { Unlock } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
