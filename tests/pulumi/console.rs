@@ -300,6 +300,7 @@ async fn an_admin_changes_the_organization_and_protects_a_stack() {
     page.click("[aria-label='Change deploys']").await;
     page.click("[role=menuitem]:has-text('Revoke')").await;
     page.click("button:has-text('Revoke the token')").await;
+    page.sees("main:not(:has(tr:has-text('deploys')))").await;
     page.open(&format!("{console}/{ORG}/-/audit?event=token.delete")).await;
     page.sees("td:has-text('deploys')").await;
 

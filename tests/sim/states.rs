@@ -3,6 +3,7 @@
 //!
 //! Method: as in [`super::faults`], with the requests of a run (a lock, a write, an unlock) and those of people.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -118,7 +119,12 @@ impl Scene {
         edges
     }
 
-    async fn act(&self, ctx: &Context, step: Step) -> Result<(), Error> {
+    /// Takes a step. The future of one is large.
+    fn act(&self, ctx: &Context, step: Step) -> Pin<Box<impl Future<Output = Result<(), Error>>>> {
+        Box::pin(self.take(ctx, step))
+    }
+
+    async fn take(&self, ctx: &Context, step: Step) -> Result<(), Error> {
         let (caller, state) = (&self.caller, &StateRef::Id(self.id));
         let info = LockInfo { id: "run".to_owned(), ..LockInfo::default() };
         match step {

@@ -158,9 +158,9 @@ export function Shell() {
     return () => window.removeEventListener("keydown", listen);
   }, []);
 
-  // A new page begins at its start for the keyboard and for a screen reader too.
+  // A new page begins at its start for the keyboard and for a screen reader too. The start page leads on by itself.
   useEffect(() => {
-    if (before.current !== path) main.current?.focus({ preventScroll: true });
+    if (before.current !== path && before.current !== "/") main.current?.focus({ preventScroll: true });
     before.current = path;
   }, [path]);
 
