@@ -717,7 +717,7 @@ const REFERRERS: &str = "the package says that it is always zero";
 const EDITORS: &str = "it is for editors, and values have no schemas here";
 const NOT_STORED: &str = "it is not stored";
 const FIXED_ROLES: &str = "roles do not change";
-const NO_CONSOLE: &str = "there is no console to link to";
+const NO_CONSOLE: &str = "answers have no links to pages of the console";
 const MORE: &str = "clients ignore unknown members";
 const EVENTS: &str = "events are returned as the CLI sent them, without a type and with a sequence";
 

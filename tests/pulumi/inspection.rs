@@ -81,9 +81,9 @@ async fn the_log_of_a_client_is_read_with_the_key_of_its_stack() {
     assert!(requests.contains(&"POST /api/stacks/acme/logged/dev/decrypt".to_owned()), "{requests:?}");
 }
 
-/// There is no console to open, and the client says so instead of failing.
+/// The client does not know the address of the console, and says so instead of failing.
 #[tokio::test]
-async fn there_is_no_console_to_open() {
+async fn a_console_of_unknown_address_is_not_opened() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "console", PROGRAM).await;
     let opened = cli.run(["console"]).await.assert_success();
