@@ -1,7 +1,8 @@
 //! The tests of `main.rs`, on two processes that share only a table, a bucket and a key on AWS; requests go to
 //! each in turn.
 //!
-//! Only these are left out:
+//! What depends on the client and the API alone runs here only with the feature `extended`: the contract suites
+//! compare the ports of AWS with the embedded ones. These are left out:
 //! * what an operator does with a folder, or sees of the program on one (`keeping`, `operator`, `server`,
 //!   `watch`): a table is not a folder;
 //! * `aws`, which starts the program itself on AWS anyway.
@@ -11,14 +12,18 @@
 use statewright_tests::app::Backend;
 
 mod audit_log;
+#[cfg(feature = "extended")]
 mod backends;
+#[cfg(feature = "extended")]
 mod both;
+#[cfg(feature = "extended")]
 mod browser;
 mod conflicts;
 mod crashes;
 mod environments;
 mod failures;
 mod history;
+#[cfg(feature = "extended")]
 mod inspection;
 mod interruptions;
 #[cfg(feature = "extended")]
@@ -27,18 +32,25 @@ mod login;
 mod main_job;
 #[cfg(feature = "extended")]
 mod older;
+#[cfg(feature = "extended")]
 mod options;
+#[cfg(feature = "extended")]
 mod protocol;
+#[cfg(feature = "extended")]
 mod references;
+#[cfg(feature = "extended")]
 mod renames;
 mod roles;
 mod secrets;
 mod stacks;
 mod state_edits;
 mod support;
+#[cfg(feature = "extended")]
 mod targets;
+#[cfg(feature = "extended")]
 mod unsupported;
 mod updates;
+#[cfg(feature = "extended")]
 mod values;
 
 /// The backend of this target's tests.

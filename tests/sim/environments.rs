@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::{
     EnvironmentAddress, EnvironmentTagName, Login, OrgName, StackAddress, TokenName,
@@ -21,9 +20,8 @@ use statewright_shared::services::environments::{revisions, session as opening, 
 use statewright_shared::services::error::{EnvironmentError, StackError};
 use statewright_shared::services::stacks::{self, NewStack};
 
+use super::repeats;
 use super::world::World;
-
-const FOREVER: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -184,47 +182,44 @@ impl Scene {
     }
 }
 
-/// The answers to a request that was done already.
-fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
-    match step {
-        Step::Create | Step::Clone | Step::CloneAll => {
-            matches!(error, Error::Environment(EnvironmentError::Exists(_)))
-        }
-        Step::Tag | Step::Name => matches!(error, Error::Environment(EnvironmentError::TagExists(_))),
-        Step::Remove => matches!(error, Error::Environment(EnvironmentError::NotFound(_))),
-        Step::Restore => matches!(
-            error,
-            Error::Environment(EnvironmentError::NoneDeleted(_) | EnvironmentError::Exists(_))
-        ),
-        Step::NewStack => matches!(error, Error::Stack(StackError::Exists(_))),
-        Step::Write(_) | Step::Retract | Step::Open | Step::Configure => false,
-    }
-}
+impl repeats::Scene for Scene {
+    type Step = Step;
 
-async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
-    let scene = Scene::new();
-    let faults = Faults::none();
-    let process = scene.world.faulty("first", &faults);
-    for step in prior {
-        Box::pin(scene.act(&process, *step)).await.unwrap();
+    fn new() -> Self {
+        Self::new()
     }
-    faults.fail_from(nth, length, fault);
-    let first = Box::pin(scene.act(&process, step)).await;
-    faults.heal();
-    scene.check().await;
-    // There was no other client, so a client whose request was done does not get the answer for a request that
-    // was done before.
-    if let Err(error) = &first {
-        assert!(matches!(error, Error::Port(_)), "a fault gave {error:?}");
+
+    fn world(&self) -> &World {
+        &self.world
     }
-    let process = if is_new { scene.world.process("second") } else { process };
-    for _ in 0..=u64::from(first.is_err()) {
-        if let Err(error) = Box::pin(scene.act(&process, step)).await {
-            assert!(is_answer_to_repeat(step, &error), "the repeat of {step:?} gave {error:?}");
+
+    async fn act(&self, process: &Context, step: Step) -> Result<(), Error> {
+        Self::act(self, process, step).await
+    }
+
+    async fn check(&self) {
+        Self::check(self).await;
+    }
+
+    async fn check_done(&self, prior: &[Step], step: Step) {
+        Self::check_done(self, prior, step).await;
+    }
+
+    fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
+        match step {
+            Step::Create | Step::Clone | Step::CloneAll => {
+                matches!(error, Error::Environment(EnvironmentError::Exists(_)))
+            }
+            Step::Tag | Step::Name => matches!(error, Error::Environment(EnvironmentError::TagExists(_))),
+            Step::Remove => matches!(error, Error::Environment(EnvironmentError::NotFound(_))),
+            Step::Restore => matches!(
+                error,
+                Error::Environment(EnvironmentError::NoneDeleted(_) | EnvironmentError::Exists(_))
+            ),
+            Step::NewStack => matches!(error, Error::Stack(StackError::Exists(_))),
+            Step::Write(_) | Step::Retract | Step::Open | Step::Configure => false,
         }
-        scene.check().await;
     }
-    scene.check_done(prior, step).await;
 }
 
 const WRITTEN: [Step; 2] = [Step::Create, Step::Write(1)];
@@ -249,23 +244,5 @@ const CASES: [(&[Step], Step); 13] = [
 
 #[tokio::test]
 async fn i3_acked_kept_i5_repeatable_environments_survive_every_fault() {
-    for (prior, step) in CASES {
-        let scene = Scene::new();
-        let faults = Faults::none();
-        let process = scene.world.faulty("first", &faults);
-        for step in prior {
-            Box::pin(scene.act(&process, *step)).await.unwrap();
-        }
-        let before = faults.calls();
-        Box::pin(scene.act(&process, step)).await.unwrap();
-        let calls = faults.calls() - before;
-        assert!(calls > 0, "a use case without a call has nothing that can fail");
-        for nth in 1..=calls {
-            for fault in [Fault::Before, Fault::Lost, Fault::After] {
-                for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {
-                    Box::pin(break_at(prior, step, nth, fault, length, is_new)).await;
-                }
-            }
-        }
-    }
+    repeats::survive_every_fault::<Scene>(&CASES).await;
 }

@@ -12,6 +12,7 @@ mod faults;
 mod fleet;
 mod model;
 mod races;
+mod repeats;
 mod rotation;
 mod scene;
 mod states;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use statewright_shared::adapters::{Fault, Faults};
 use statewright_shared::context::Context;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName, StateAddress, TokenName};
@@ -30,9 +29,8 @@ use statewright_shared::services::states::{self, Beginning, Edit, StateRef};
 use statewright_shared::services::store::compression::gunzip;
 use statewright_shared::settings::StateLimits;
 
+use super::repeats;
 use super::world::{Delay, World, sha256};
-
-const FOREVER: u64 = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -299,38 +297,35 @@ impl Scene {
     }
 }
 
-/// The answers to a request that was done already.
-fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
-    matches!(
-        (step, error),
-        (Step::Remove, Error::State(StateError::NotFound(_)))
-            | (Step::Disconnect, Error::State(StateError::NoDependency(_)))
-    )
-}
+impl repeats::Scene for Scene {
+    type Step = Step;
 
-async fn break_at(prior: &[Step], step: Step, nth: u64, fault: Fault, length: u64, is_new: bool) {
-    let scene = Scene::new();
-    let faults = Faults::none();
-    let process = scene.world.faulty("first", &faults);
-    for step in prior {
-        scene.act(&process, *step).await.unwrap();
+    fn new() -> Self {
+        Self::new()
     }
-    faults.fail_from(nth, length, fault);
-    let first = scene.act(&process, step).await;
-    faults.heal();
-    scene.check().await;
-    // There was no other client, so a client whose request was done does not get the answer for a request that
-    // was done before.
-    if let Err(error) = &first {
-        assert!(matches!(error, Error::Port(_)), "a fault gave {error:?}");
+
+    fn world(&self) -> &World {
+        &self.world
     }
-    let process = if is_new { scene.world.process("second") } else { process };
-    for _ in 0..=u64::from(first.is_err()) {
-        if let Err(error) = scene.act(&process, step).await {
-            assert!(is_answer_to_repeat(step, &error), "the repeat gave {error:?}");
-        }
-        scene.check().await;
-        Box::pin(scene.check_done(prior, step)).await;
+
+    async fn act(&self, process: &Context, step: Step) -> Result<(), Error> {
+        Self::act(self, process, step).await
+    }
+
+    async fn check(&self) {
+        Self::check(self).await;
+    }
+
+    async fn check_done(&self, prior: &[Step], step: Step) {
+        Self::check_done(self, prior, step).await;
+    }
+
+    fn is_answer_to_repeat(step: Step, error: &Error) -> bool {
+        matches!(
+            (step, error),
+            (Step::Remove, Error::State(StateError::NotFound(_)))
+                | (Step::Disconnect, Error::State(StateError::NoDependency(_)))
+        )
     }
 }
 
@@ -366,25 +361,7 @@ const CASES: [(&[Step], Step); 21] = [
 
 #[tokio::test]
 async fn i3_acked_kept_i5_repeatable_states_survive_every_fault() {
-    for (prior, step) in CASES {
-        let scene = Scene::new();
-        let faults = Faults::none();
-        let process = scene.world.faulty("first", &faults);
-        for step in prior {
-            scene.act(&process, *step).await.unwrap();
-        }
-        let before = faults.calls();
-        scene.act(&process, step).await.unwrap();
-        let calls = faults.calls() - before;
-        assert!(calls > 0, "a use case without a call has nothing that can fail");
-        for nth in 1..=calls {
-            for fault in [Fault::Before, Fault::Lost, Fault::After] {
-                for (length, is_new) in [(1, false), (1, true), (4, false), (FOREVER, true)] {
-                    Box::pin(break_at(prior, step, nth, fault, length, is_new)).await;
-                }
-            }
-        }
-    }
+    repeats::survive_every_fault::<Scene>(&CASES).await;
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io;
+use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,6 +22,7 @@ use statewright_shared::domain::environment::sealed::{self, Replacement};
 use statewright_shared::domain::environment::{Diagnostic, Severity, has_errors};
 use statewright_shared::wire::esc;
 
+use crate::questions::Answering;
 use crate::tools;
 
 /// A definition with all its imports.
@@ -127,11 +128,7 @@ impl fmt::Display for Tally {
 
 /// A running oracle.
 #[derive(Debug)]
-pub struct Oracle {
-    process: Child,
-    questions: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
+pub struct Oracle(Answering);
 
 impl Oracle {
     /// Starts an oracle.
@@ -139,11 +136,7 @@ impl Oracle {
     /// # Errors
     /// If the process does not start.
     pub fn start() -> io::Result<Self> {
-        let mut process =
-            Command::new(tools::esc_oracle()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let questions = process.stdin.take();
-        let answers = process.stdout.take().ok_or_else(|| io::Error::other("the oracle has no output"))?;
-        Ok(Self { process, questions, answers: BufReader::new(answers) })
+        Answering::start(&mut Command::new(tools::esc_oracle())).map(Self)
     }
 
     /// Asks both evaluators about a definition. If both accept it, asks again with its secrets sealed, and with
@@ -173,25 +166,8 @@ impl Oracle {
     }
 
     fn check_one(&mut self, case: &Case) -> Result<(Tally, bool), String> {
-        let reply = self.ask(&json!(case).to_string()).map_err(|error| error.to_string())?;
+        let reply = self.0.ask::<Reply>(&json!(case).to_string()).map_err(|error| error.to_string())?;
         compare(case, &reply)
-    }
-
-    fn ask(&mut self, line: &str) -> io::Result<Reply> {
-        let questions = self.questions.as_mut().ok_or_else(|| io::Error::other("the oracle has no input"))?;
-        writeln!(questions, "{line}")?;
-        questions.flush()?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // Closing its input ends the oracle.
-        drop(self.questions.take());
-        let _ = self.process.wait();
     }
 }
 

@@ -3,7 +3,8 @@
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] removes from their output
 //! what differs from run to run. [`terraform`] runs the clients of states, [`commands`] the operator's
 //! commands. [`document`] checks answers against the OpenAPI document. [`oracle`] compares our journal replayer
-//! with the real one, and [`esc_oracle`] our evaluator of environments. [`esc_scripts`] runs the scripts of the
+//! with the real one, and [`esc_oracle`] our evaluator of environments, by [`questions`] to programs.
+//! [`esc_scripts`] runs the scripts of the
 //! `esc` CLI, and [`fuzz`] mutates what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs
 //! our functions on it, and [`meter`] computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs
 //! of a CI have them. [`browser`] is a real browser, and a real provider to sign in with; [`fake_provider`] is one
@@ -28,6 +29,7 @@ pub mod issuer;
 pub mod meter;
 pub mod oracle;
 pub mod policies;
+pub mod questions;
 pub mod running;
 pub mod terraform;
 pub mod tools;

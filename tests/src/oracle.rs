@@ -5,8 +5,8 @@
 //! counts as equal.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{self, BufRead as _, Write as _};
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,6 +16,7 @@ use statewright_shared::domain::names::StackAddress;
 use statewright_shared::journal::{Entry, Replayed, Skipped, parse_batch, read_batch, replay};
 use statewright_shared::ports::Timestamp;
 
+use crate::questions::Answering;
 use crate::tools;
 
 /// A base and the journal of an update that started from it.
@@ -92,11 +93,7 @@ impl fmt::Display for Tally {
 
 /// A running oracle.
 #[derive(Debug)]
-pub struct Oracle {
-    process: Child,
-    questions: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
+pub struct Oracle(Answering);
 
 impl Oracle {
     /// Starts an oracle that answers for every prefix of a journal, in the order in which a service replays it.
@@ -104,14 +101,8 @@ impl Oracle {
     /// # Errors
     /// If the process does not start.
     pub fn start() -> io::Result<Self> {
-        let mut process = Command::new(tools::replay_oracle())
-            .args(["replay", "-service", "-prefixes", "-lines"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let questions = process.stdin.take();
-        let answers = process.stdout.take().ok_or_else(|| io::Error::other("the oracle has no output"))?;
-        Ok(Self { process, questions, answers: BufReader::new(answers) })
+        let mut command = Command::new(tools::replay_oracle());
+        Answering::start(command.args(["replay", "-service", "-prefixes", "-lines"])).map(Self)
     }
 
     /// Asks both replayers about every prefix of a case.
@@ -121,25 +112,8 @@ impl Oracle {
     pub fn check(&mut self, line: &str, source: Source) -> Result<Tally, String> {
         let fail = |difference: String| format!("{difference}\nthe case: {line}");
         let case: Case = serde_json::from_str(line).map_err(|error| fail(error.to_string()))?;
-        let answer = self.ask(line).map_err(|error| fail(error.to_string()))?;
+        let answer = self.0.ask::<Answer>(line).map_err(|error| fail(error.to_string()))?;
         compare(&case, &answer, source).map_err(|difference| fail(format!("{}: {difference}", case.name)))
-    }
-
-    fn ask(&mut self, line: &str) -> io::Result<Answer> {
-        let questions = self.questions.as_mut().ok_or_else(|| io::Error::other("the oracle has no input"))?;
-        writeln!(questions, "{}", line.trim_end())?;
-        questions.flush()?;
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
-    }
-}
-
-impl Drop for Oracle {
-    fn drop(&mut self) {
-        // Closing its input ends the oracle.
-        drop(self.questions.take());
-        let _ = self.process.wait();
     }
 }
 
