@@ -6,6 +6,7 @@
 //! target.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -144,6 +145,10 @@ impl Blobs for Crowded {
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.inner.get(key).await
+    }
+
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.inner.get_range(key, range).await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {

@@ -1,6 +1,7 @@
 //! Stores that outlive processes, and processes that use them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -59,6 +60,9 @@ impl Blobs for AnyBlobs {
     }
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.0.get(key).await
+    }
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.0.get_range(key, range).await
     }
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         self.0.delete(key).await
@@ -148,6 +152,9 @@ impl<B: Blobs> Blobs for Jittery<B> {
     }
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.around(self.inner.get(key)).await
+    }
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.around(self.inner.get_range(key, range)).await
     }
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         self.around(self.inner.delete(key)).await

@@ -1,5 +1,6 @@
 //! Adapters that count the calls made through them.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,7 +25,7 @@ pub struct Calls {
     pub ledger_joint_commits: u64,
     /// `Blobs::put`.
     pub blob_puts: u64,
-    /// `Blobs::get`.
+    /// `Blobs::get` and `Blobs::get_range`.
     pub blob_gets: u64,
     /// `Blobs::delete`.
     pub blob_deletes: u64,
@@ -146,6 +147,10 @@ impl<B: Blobs> Blobs for Counting<B> {
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.counter.count(|counts| &counts.blob_gets, self.inner.get(key)).await
+    }
+
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.counter.count(|counts| &counts.blob_gets, self.inner.get_range(key, range)).await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {

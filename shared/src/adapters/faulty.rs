@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::pending;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -154,6 +155,10 @@ impl<B: Blobs> Blobs for Faulty<B> {
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.faults.meet(self.inner.get(key)).await
+    }
+
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.faults.meet(self.inner.get_range(key, range)).await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {

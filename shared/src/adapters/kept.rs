@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -53,6 +54,11 @@ impl Kept {
         let looked_up = looked_up.into_iter().map(|item| (item.key.clone(), item)).collect();
         Self { shared: Arc::new(Shared { shelf, before, parts, looked_up, decode }) }
     }
+
+    fn on_shelf(&self, key: &BlobKey) -> Result<BlobKey, PortError> {
+        let key = BlobKey::parse(&format!("{}{key}", self.shared.before));
+        key.ok_or_else(|| PortError::not_done(READING, "the key of a blob is too long"))
+    }
 }
 
 #[async_trait]
@@ -93,9 +99,11 @@ impl Blobs for Kept {
     }
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
-        let key = BlobKey::parse(&format!("{}{key}", self.shared.before));
-        let key = key.ok_or_else(|| PortError::not_done(READING, "the key of a blob is too long"))?;
-        self.shared.shelf.get(&key).await
+        self.shared.shelf.get(&self.on_shelf(key)?).await
+    }
+
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.shared.shelf.get_range(&self.on_shelf(key)?, range).await
     }
 
     async fn delete(&self, _: &BlobKey) -> Result<(), PortError> {

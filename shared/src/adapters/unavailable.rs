@@ -1,6 +1,8 @@
 //! The port of a process that lacks a store: a function whose role names no bucket or no key, or a
 //! backup, which has blobs alone.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 
@@ -25,6 +27,10 @@ impl Blobs for Unavailable {
 
     async fn get(&self, _: &BlobKey) -> Result<Option<Blob>, PortError> {
         Err(unavailable("reading a blob"))
+    }
+
+    async fn get_range(&self, _: &BlobKey, _: Range<u64>) -> Result<Option<Blob>, PortError> {
+        Err(unavailable("reading a part of a blob"))
     }
 
     async fn delete(&self, _: &BlobKey) -> Result<(), PortError> {

@@ -313,9 +313,11 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         InvalidInput::Base64(_) | InvalidInput::ForeignCiphertext(_) => Reason::InvalidCiphertext,
         InvalidInput::TooManySecrets { .. }
         | InvalidInput::TooManyLabels { .. }
+        | InvalidInput::TooManyWords { .. }
         | InvalidInput::TooLongToEncrypt
         | InvalidInput::TooManyDataKeys(_) => Reason::LimitExceeded,
-        InvalidInput::Lock(_)
+        InvalidInput::NoUrn
+        | InvalidInput::Lock(_)
         | InvalidInput::Label(_)
         | InvalidInput::Filter(_)
         | InvalidInput::LabelPolicy(_)
@@ -468,6 +470,8 @@ fn reason_of_stack(error: &StackError) -> Reason {
         StackError::NoProject { .. } => Reason::ProjectNotFound,
         StackError::NoVersion { .. } | StackError::NeverUpdated(_) => Reason::StackVersionNotFound,
         StackError::Pruned { .. } => Reason::StackVersionErased,
+        StackError::NotIndexed { .. } => Reason::StackVersionNotIndexed,
+        StackError::NoResource { .. } => Reason::ResourceNotFound,
         StackError::NoTag { .. } => Reason::TagNotFound,
         // The CLI looks for "already exists" in the text.
         StackError::Exists(_) => Reason::StackExists,

@@ -18,7 +18,7 @@ use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks,
+    history, home, members, oidc, openapi, resources, roles, secrets, service, sessions, settings, sign_in, stacks,
     states, teams, tfstate, tokens, updates, user,
 };
 use super::path::OrgPath;
@@ -27,7 +27,7 @@ use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, St
 use super::route::Shapes;
 use super::shapes::{
     anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, state, state_version,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state, state_version,
     state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
@@ -66,6 +66,7 @@ use crate::wire::pulumi::{
     StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack,
     UpdateStatus, UpdateSummary, User, Versions,
 };
+use crate::wire::resources::{ResourceHistory, ResourceNeighbours, Resources};
 use crate::wire::sessions::{EndedSessions, Sessions};
 use crate::wire::tfstate::{
     AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
@@ -793,6 +794,26 @@ routes! {
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" => history::timeline {
         auth: Token, needs: View, group: Read,
         answer: Json(of::<Timeline>), id: GetUpdateTimeline,
+    }
+    /// List the resources of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/resources" => resources::resources {
+        auth: Token, needs: View, group: Read,
+        answer: Json(of::<Resources>), id: ListStackResourceRows,
+    }
+    /// Get one resource of a stack, without its secrets
+    GET "/api/stacks/{org}/{project}/{stack}/resource" => resources::resource {
+        auth: Token, needs: View, group: Read,
+        answer: Json(resource), id: GetStackResourceRow,
+    }
+    /// List the versions that changed a resource of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/resource/history" => resources::history {
+        auth: Token, needs: View, group: Read,
+        answer: Json(of::<ResourceHistory>), id: GetStackResourceHistory,
+    }
+    /// Get the resources around one of a stack
+    GET "/api/stacks/{org}/{project}/{stack}/resource/neighbours" => resources::neighbours {
+        auth: Token, needs: View, group: Read,
+        answer: Json(of::<ResourceNeighbours>), id: GetStackResourceNeighbours,
     }
     /// Create an update
     POST "/api/stacks/{org}/{project}/{stack}/update" => updates::create_update {

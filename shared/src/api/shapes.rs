@@ -6,6 +6,7 @@ pub(super) use crate::wire::schema::of;
 
 use crate::wire::environments::{Diagnostics, Evaluated, FoundValue};
 use crate::wire::pulumi::{Checkpoint, CreatedUpdate, History, OfStack, ServiceHistory, StartedUpdate};
+use crate::wire::resources::{ResourceDetail, ResourceRow};
 use crate::wire::schema::{both, page};
 use crate::wire::tfstate::{Rejected, State, StateStanding, StateSummary, Text, Version};
 use crate::wire::{Both, edges};
@@ -24,6 +25,10 @@ pub(super) fn form(fields: &[&str]) -> Value {
 
 fn list(name: &str, item: &Value) -> Value {
     json!({ "type": "object", "properties": { name: { "type": "array", "items": item } } })
+}
+
+pub(super) fn resource() -> Value {
+    Both::<ResourceRow, ResourceDetail>::schema()
 }
 
 pub(super) fn policy_packs() -> Value {

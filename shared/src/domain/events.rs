@@ -92,7 +92,8 @@ fn hide_members(
     })
 }
 
-fn masked(value: &str) -> String {
+/// The text of an object with a mask for each value; of another text, a mask.
+pub(super) fn masked(value: &str) -> String {
     if value.starts_with('[') {
         return "[]".to_owned();
     }

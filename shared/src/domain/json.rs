@@ -64,10 +64,10 @@ pub(crate) struct Reader<'a> {
 
 /// What [`Reader::walk`] reports about a value, in text order.
 pub(crate) trait Visitor<'a> {
-    /// An object begins.
-    fn object_begins(&mut self) {}
-    /// The innermost open object ends.
-    fn object_ends(&mut self) {}
+    /// An object begins at offset `start`.
+    fn object_begins(&mut self, _start: usize) {}
+    /// The innermost open object ends before offset `end`.
+    fn object_ends(&mut self, _end: usize) {}
     /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at offset `start`.
     fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
 }
@@ -224,10 +224,10 @@ impl<'a> Reader<'a> {
         loop {
             match self.peek() {
                 Some(b'{') => {
+                    visitor.object_begins(self.at);
                     self.at += 1;
-                    visitor.object_begins();
                     if self.take(b'}') {
-                        visitor.object_ends();
+                        visitor.object_ends(self.at);
                     } else {
                         name = self.skip_key()?;
                         self.open.push(b'{');
@@ -261,7 +261,7 @@ impl<'a> Reader<'a> {
                     (Some(b'{'), Some(b'}')) => {
                         self.at += 1;
                         self.open.pop();
-                        visitor.object_ends();
+                        visitor.object_ends(self.at);
                     }
                     (Some(b'['), Some(b']')) => {
                         self.at += 1;

@@ -25,6 +25,7 @@ pub mod plural;
 pub mod principal;
 pub mod protection;
 pub(crate) mod resource;
+pub mod resource_index;
 pub mod role;
 pub mod saves;
 pub mod secret;

@@ -1,6 +1,10 @@
 //! Secrets within states, for a server that does not decrypt them.
 
+use std::ops::Range;
+
 use serde_json::Value;
+
+use super::json::{Reader, Visitor, unquote};
 
 /// The key that marks an object in a state as special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
 pub(super) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
@@ -51,6 +55,56 @@ pub fn replace(value: &mut Value, opened: &mut impl Iterator<Item = Value>) {
     }
 }
 
+/// What stands for a secret in JSON that is shown.
+const SHOWN: &str = r#"{"secret":true}"#;
+
+/// JSON with `{"secret":true}` for each secret, encrypted or not. The rest stays as it is. `None` for a text that is not
+/// JSON.
+pub fn masked(text: &str) -> Option<String> {
+    let mut places = Places { open: Vec::new(), found: Vec::new() };
+    let mut reader = Reader::new(text);
+    reader.walk(&mut places).and_then(|()| reader.finish()).ok()?;
+    let mut shown = String::with_capacity(text.len());
+    let mut from = 0;
+    for place in places.found {
+        shown.push_str(text.get(from..place.start)?);
+        shown.push_str(SHOWN);
+        from = place.end;
+    }
+    shown.push_str(text.get(from..)?);
+    Some(shown)
+}
+
+/// Finds the secrets in a text.
+struct Places {
+    /// The open objects: where each begins, and whether it is a secret.
+    open: Vec<(usize, bool)>,
+    /// The outermost secrets, in text order.
+    found: Vec<Range<usize>>,
+}
+
+impl<'a> Visitor<'a> for Places {
+    fn object_begins(&mut self, start: usize) {
+        self.open.push((start, false));
+    }
+
+    fn object_ends(&mut self, end: usize) {
+        if let Some((start, true)) = self.open.pop() {
+            while self.found.pop_if(|inner| inner.start > start).is_some() {}
+            self.found.push(start..end);
+        }
+    }
+
+    fn text_member(&mut self, name: &'a str, value: &'a str, _: usize) {
+        if unquote(value) == SECRET
+            && unquote(name) == SIGNATURE
+            && let Some((_, is_secret)) = self.open.last_mut()
+        {
+            *is_secret = true;
+        }
+    }
+}
+
 fn is_secret(members: &serde_json::Map<String, Value>) -> bool {
     members.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET)
 }
@@ -95,6 +149,20 @@ mod tests {
         assert!(!holds_plaintext(text.as_bytes()));
         assert!(holds_secret(&text));
         assert!(!holds_secret(&text.replace(SIGNATURE, "another")));
+    }
+
+    #[test]
+    fn secrets_are_masked_and_every_other_byte_stays() {
+        let secret = format!(r#"{{"ciphertext":"AAAA", "{SIGNATURE}" : "{SECRET}"}}"#);
+        let escaped = secret.replace("4dab", "\\u0034dab").replace("1b47", "\\u0031b47");
+        let nested = format!(r#"{{"{SIGNATURE}":"{SECRET}","value":[{secret},{{"a":{secret}}}]}}"#);
+        let text = |of: &str| format!(r#"{{"n":1e400 ,"a":[{of},{{"b":{of}}}],"ciphertext":"{SECRET}"}}"#);
+        for one in [&secret, &escaped, &nested] {
+            assert_eq!(masked(&text(one)).unwrap(), text(SHOWN), "{one}");
+        }
+        let other = secret.replace(SECRET, "c44067f5952c0a294b673a41bacd8c17");
+        assert_eq!(masked(&other).unwrap(), other, "assets and references are no secrets");
+        assert_eq!(masked("{\"a\":"), None);
     }
 
     #[test]

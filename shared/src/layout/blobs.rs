@@ -23,8 +23,11 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
     let (partition, sort) = (item.key.partition.as_str(), item.key.sort.as_str());
     let kind = partition.split_once('#').map_or(partition, |(kind, _)| kind);
     match (kind, sort.split_once('#').map_or(sort, |(kind, _)| kind)) {
-        ("STACK", "HEAD") => StackHead::decode(&item.value)?.snapshot.iter().map(of_snapshot).collect(),
-        ("STACK", "V") => Ok(vec![of_snapshot(&StackVersion::decode(&item.value)?.snapshot)?]),
+        ("STACK", "HEAD") => match StackHead::decode(&item.value)?.snapshot {
+            Some(snapshot) => of_snapshot(&snapshot),
+            None => Ok(Vec::new()),
+        },
+        ("STACK", "V") => of_snapshot(&StackVersion::decode(&item.value)?.snapshot),
         ("STACK", "OUTPUTS") => of_payload(&StackOutputs::decode(&item.value)?.payload),
         ("TFSTATE", "HEAD") => StateHead::decode(&item.value)?.current.iter().map(of_kept).collect(),
         ("TFSTATE", "V") => {
@@ -57,8 +60,8 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
     }
 }
 
-fn of_snapshot(snapshot: &Snapshot) -> Result<NamedBlob, Broken> {
-    named(&snapshot.blob, Some(&snapshot.sha256))
+fn of_snapshot(snapshot: &Snapshot) -> Result<Vec<NamedBlob>, Broken> {
+    snapshot.blobs().map(|(key, sha256)| named(key, Some(sha256))).collect()
 }
 
 fn of_kept(kept: &KeptState) -> Result<NamedBlob, Broken> {

@@ -88,7 +88,7 @@ pub struct StackConfig {
 #[cfg(test)]
 pub(super) mod examples {
     use super::super::audit_record::examples::mark;
-    use super::super::snapshot::examples::{addressed, snapshot};
+    use super::super::snapshot::examples::{addressed, indexed, snapshot};
     use super::*;
     use crate::layout::formats::*;
 
@@ -122,6 +122,7 @@ pub(super) mod examples {
         let of_somebody = StackHead { created_by: Some(login("alice")), ..head() };
         files.hold("head-of-somebody.v1", &of_somebody, b"");
         files.hold("head-addressed.v1", &StackHead { snapshot: Some(addressed()), ..head() }, b"");
+        files.hold("head-indexed.v1", &StackHead { snapshot: Some(indexed()), ..head() }, b"");
         files.hold("head-audited.v1", &StackHead { trail: Some(mark()), ..head() }, b"");
         let config = StackConfig {
             environment: "web/prod".to_owned(),

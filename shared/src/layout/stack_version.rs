@@ -75,7 +75,7 @@ mod tests {
 
 #[cfg(test)]
 pub(super) mod examples {
-    use super::super::snapshot::examples::{addressed, snapshot};
+    use super::super::snapshot::examples::{addressed, indexed, snapshot};
     use super::super::update_detail::examples::detail;
     use super::super::update_summary::examples::changes;
     use super::*;
@@ -100,6 +100,8 @@ pub(super) mod examples {
         files.hold("version.v1", &version, b"");
         let renamed = StackVersion { kind: UpdateKind::Rename, ..version.clone() };
         files.hold("version-renamed.v1", &renamed, b"");
-        files.hold("version-addressed.v1", &StackVersion { snapshot: addressed(), ..version }, b"");
+        let of_server = StackVersion { snapshot: addressed(), ..version.clone() };
+        files.hold("version-addressed.v1", &of_server, b"");
+        files.hold("version-indexed.v1", &StackVersion { snapshot: indexed(), ..version }, b"");
     }
 }

@@ -1,6 +1,7 @@
 //! Bytes under a key, streamed.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -103,6 +104,10 @@ pub trait Blobs: Send + Sync + 'static {
 
     /// The blob, or `None` if there is none.
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError>;
+
+    /// The part of the blob in this range of bytes, or `None` if there is no blob. The range is cut at the end of the
+    /// blob, so a part may be shorter, or empty. Its bytes are not checked against any hash: the reader knows one.
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError>;
 
     /// A URL under which its holder may read the blob, a gzip of JSON, for `valid_for`, under another
     /// host name than ours and without other credentials. `None` if the store has no such URLs. It is

@@ -15,6 +15,7 @@ pub mod oidc;
 pub mod protection;
 pub mod pulumi;
 mod reason;
+pub mod resources;
 pub(crate) mod schema;
 pub mod sessions;
 pub mod tfstate;

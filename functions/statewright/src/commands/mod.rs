@@ -81,8 +81,8 @@ pub(crate) enum Command {
     Team(team::Team),
     /// Show which role or grants let a user do something with a stack, a state or an environment.
     Why(why::Why),
-    /// Inspect stacks, restore their versions and end the updates that lock them. Works while the server
-    /// runs.
+    /// Inspect stacks and their resources, restore their versions and end the updates that lock them. Works while
+    /// the server runs.
     Stack(stack::Stack),
     /// Log in to a server and store an access token for it. At a terminal, you allow the login in a browser.
     /// Otherwise, the token is read from STATEWRIGHT_TOKEN or the first line of stdin.
@@ -152,6 +152,7 @@ impl Command {
             | Self::Issuer(_)
             | Self::Consent(_)
             | Self::Outputs(_) => false,
+            Self::Stack(stack) => stack.is_the_operators(),
             Self::Token(_)
             | Self::Session(_)
             | Self::User(_)
@@ -159,7 +160,6 @@ impl Command {
             | Self::Org(_)
             | Self::Team(_)
             | Self::Why(_)
-            | Self::Stack(_)
             | Self::Rehome(_)
             | Self::Backup(_)
             | Self::Restore(_)

@@ -1,12 +1,15 @@
 //! Blobs in an S3 bucket.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
-use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_sdk_s3::config::http::HttpResponse;
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::operation::get_object::{GetObjectError, GetObjectOutput};
 use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{ChecksumAlgorithm, ChecksumMode};
@@ -79,6 +82,36 @@ impl S3Blobs {
     }
 }
 
+type GetError = SdkError<GetObjectError, HttpResponse>;
+
+fn is_absent(error: &GetError) -> bool {
+    error.as_service_error().is_some_and(GetObjectError::is_no_such_key)
+}
+
+fn is_beyond_the_end(error: &GetError) -> bool {
+    error.as_service_error().and_then(ProvideErrorMetadata::code) == Some("InvalidRange")
+}
+
+fn empty() -> Blob {
+    Blob { bytes_total: 0, stream: stream::empty().boxed() }
+}
+
+/// An object, or a part of one, as it is received.
+fn blob(found: GetObjectOutput) -> Result<Blob, PortError> {
+    let bytes_total = found
+        .content_length
+        .and_then(|length| u64::try_from(length).ok())
+        .ok_or_else(|| PortError::not_done(READING, "the store did not say how long the blob is"))?;
+    let chunks = stream::unfold(Some(found.body), |body| async {
+        let mut body = body?;
+        match body.next().await? {
+            Ok(chunk) => Some((Ok(chunk), Some(body))),
+            Err(error) => Some((Err(PortError::not_done(READING, error)), None)),
+        }
+    });
+    Ok(Blob { bytes_total, stream: chunks.boxed() })
+}
+
 /// A bucket alone has no items.
 #[async_trait]
 impl Inventory for S3Blobs {
@@ -118,25 +151,30 @@ impl Blobs for S3Blobs {
             .bucket(&self.bucket)
             .key(key.as_str())
             .checksum_mode(ChecksumMode::Enabled);
-        let found = match self.retries.call(|| get.clone().send(), is_turned_away).await {
-            Ok(found) => found,
-            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(of_read(READING, error)),
-        };
-        let bytes_total = found
-            .content_length
-            .and_then(|length| u64::try_from(length).ok())
-            .ok_or_else(|| PortError::not_done(READING, "the store did not say how long the blob is"))?;
-        let chunks = stream::unfold(Some(found.body), |body| async {
-            let mut body = body?;
-            match body.next().await? {
-                Ok(chunk) => Some((Ok(chunk), Some(body))),
-                Err(error) => Some((Err(PortError::not_done(READING, error)), None)),
-            }
-        });
-        Ok(Some(Blob { bytes_total, stream: chunks.boxed() }))
+        match self.retries.call(|| get.clone().send(), is_turned_away).await {
+            Ok(found) => blob(found).map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(of_read(READING, error)),
+        }
+    }
+
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        let is_empty = range.is_empty();
+        // A request cannot ask for no bytes. One byte tells whether the blob exists.
+        let range = if is_empty { 0..1 } else { range };
+        let get = self
+            .client
+            .get_object()
+            .bucket(&self.bucket)
+            .key(key.as_str())
+            .range(format!("bytes={}-{}", range.start, range.end - 1));
+        match self.retries.call(|| get.clone().send(), is_turned_away).await {
+            Ok(_) if is_empty => Ok(Some(empty())),
+            Ok(found) => blob(found).map(Some),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if is_beyond_the_end(&error) => Ok(Some(empty())),
+            Err(error) => Err(of_read(READING, error)),
+        }
     }
 
     async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -146,6 +147,11 @@ impl Blobs for FileBlobs {
         self.run("reading a blob", move |shared| shared.get(&key)).await
     }
 
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        let key = key.clone();
+        self.run("reading a part of a blob", move |shared| shared.get_range(&key, range)).await
+    }
+
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         let key = key.clone();
         self.run("deleting a blob", move |shared| shared.delete(&key)).await
@@ -188,12 +194,21 @@ impl Shared {
     }
 
     fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
+        self.get_range(key, 0..u64::MAX)
+    }
+
+    fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
         let not_done = |error| PortError::not_done("reading a blob", error);
-        let file = match File::open(self.path(key)) {
+        let mut file = match File::open(self.path(key)) {
             Err(error) if is_absence(&error) => return Ok(None),
             opened => opened.map_err(not_done)?,
         };
-        let bytes_total = file.metadata().map_err(not_done)?.len();
+        let length = file.metadata().map_err(not_done)?.len();
+        let start = range.start.min(length);
+        let bytes_total = range.end.min(length).saturating_sub(start);
+        if start > 0 {
+            file.seek(SeekFrom::Start(start)).map_err(not_done)?;
+        }
         let mut reading = Reading { file, bytes_left: bytes_total };
         // Read the first piece here, so that a small blob takes one read.
         let first = reading.next_chunk().map_err(not_done)?;

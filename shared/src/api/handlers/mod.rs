@@ -16,6 +16,7 @@ pub(super) mod home;
 pub(super) mod members;
 pub(super) mod oidc;
 pub(super) mod openapi;
+pub(super) mod resources;
 pub(super) mod roles;
 pub(super) mod secrets;
 pub(super) mod service;

@@ -84,12 +84,14 @@ pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
             diff.changed.push((place.0.clone(), changes));
         }
     }
-    let rest = |envelope: &Envelope<'_>| -> BTreeMap<String, String> {
-        let rest = envelope.deployment.frame.iter().filter(|(key, _)| !APART.contains(&key.name.as_ref()));
-        rest.map(|(key, text)| (key.name.clone().into_owned(), (*text).to_owned())).collect()
-    };
     compare_members("", &rest(&one), &rest(&other), 0, &mut diff.deployment);
     Ok(diff)
+}
+
+/// The members of a deployment that are compared as a whole.
+fn rest<'a>(envelope: &Envelope<'a>) -> BTreeMap<String, &'a str> {
+    let rest = envelope.deployment.frame.iter().filter(|(key, _)| !APART.contains(&key.name.as_ref()));
+    rest.map(|(key, text)| (key.name.clone().into_owned(), *text)).collect()
 }
 
 /// A resource: its URN, and its position among those with the same URN.
@@ -113,7 +115,40 @@ pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> 
     changes
 }
 
-fn compare(path: &str, one: &str, other: &str, depth: usize, changes: &mut Vec<Change>) {
+/// The differences between two texts of a resource, each with the old and the new value as JSON. They contain secrets as
+/// they are stored.
+pub(in crate::domain) fn valued_changes<'a>(one: &'a str, other: &'a str) -> Vec<Valued<'a>> {
+    let mut changes = Vec::new();
+    compare("", one, other, 0, &mut changes);
+    changes.retain(|valued: &Valued<'_>| !TIMES.contains(&valued.change.path.as_str()));
+    changes
+}
+
+/// A property that differs, with its values as JSON.
+pub(in crate::domain) struct Valued<'a> {
+    pub(in crate::domain) change: Change,
+    pub(in crate::domain) old: Option<&'a str>,
+    pub(in crate::domain) new: Option<&'a str>,
+}
+
+/// What collects differences.
+trait Collect<'a> {
+    fn add(&mut self, path: String, how: How, old: Option<&'a str>, new: Option<&'a str>);
+}
+
+impl<'a> Collect<'a> for Vec<Change> {
+    fn add(&mut self, path: String, how: How, _: Option<&'a str>, _: Option<&'a str>) {
+        self.push(Change { path, how });
+    }
+}
+
+impl<'a> Collect<'a> for Vec<Valued<'a>> {
+    fn add(&mut self, path: String, how: How, old: Option<&'a str>, new: Option<&'a str>) {
+        self.push(Valued { change: Change { path, how }, old, new });
+    }
+}
+
+fn compare<'a>(path: &str, one: &'a str, other: &'a str, depth: usize, changes: &mut impl Collect<'a>) {
     if one == other {
         return;
     }
@@ -123,7 +158,9 @@ fn compare(path: &str, one: &str, other: &str, depth: usize, changes: &mut Vec<C
             (Some(one), Some(other)) => match (ciphertext(&one), ciphertext(&other)) {
                 (Some(one), Some(other)) if one == other => return,
                 (Some(one), Some(other)) => How::Sealed(one, other),
-                (None, None) => return compare_members(path, &one, &other, depth + 1, changes),
+                (None, None) if !is_signed(&one) && !is_signed(&other) => {
+                    return compare_members(path, &one, &other, depth + 1, changes);
+                }
                 _ => How::Changed,
             },
             _ => How::Changed,
@@ -146,34 +183,34 @@ fn compare(path: &str, one: &str, other: &str, depth: usize, changes: &mut Vec<C
         },
         _ => How::Changed,
     };
-    changes.push(Change { path: path.to_owned(), how });
+    changes.add(path.to_owned(), how, Some(one), Some(other));
 }
 
-fn compare_members<T: AsRef<str>>(
+fn compare_members<'a>(
     path: &str,
-    one: &BTreeMap<String, T>,
-    other: &BTreeMap<String, T>,
+    one: &BTreeMap<String, &'a str>,
+    other: &BTreeMap<String, &'a str>,
     depth: usize,
-    changes: &mut Vec<Change>,
+    changes: &mut impl Collect<'a>,
 ) {
     let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     for name in names {
-        let (one, other) = (one.get(name).map(AsRef::as_ref), other.get(name).map(AsRef::as_ref));
+        let (one, other) = (one.get(name).copied(), other.get(name).copied());
         compare_some(member_path(path, name), one, other, depth, changes);
     }
 }
 
-fn compare_some(
+fn compare_some<'a>(
     path: String,
-    one: Option<&str>,
-    other: Option<&str>,
+    one: Option<&'a str>,
+    other: Option<&'a str>,
     depth: usize,
-    changes: &mut Vec<Change>,
+    changes: &mut impl Collect<'a>,
 ) {
     match (one, other) {
         (Some(one), Some(other)) => compare(&path, one, other, depth, changes),
-        (Some(_), None) => changes.push(Change { path, how: How::Removed }),
-        (None, Some(_)) => changes.push(Change { path, how: How::Added }),
+        (Some(_), None) => changes.add(path, How::Removed, one, None),
+        (None, Some(_)) => changes.add(path, How::Added, None, other),
         (None, None) => {}
     }
 }
@@ -189,8 +226,16 @@ fn items(text: &str) -> Option<Vec<&str>> {
 
 /// The ciphertext, if this is a secret.
 fn ciphertext(members: &BTreeMap<String, &str>) -> Option<String> {
-    let string = |name: &str| members.get(name).filter(|raw| raw.starts_with('"')).map(|raw| unquote(raw));
-    (string(SIGNATURE)? == SECRET).then(|| string("ciphertext").map(Cow::into_owned)).flatten()
+    is_signed(members).then(|| string_in(members, "ciphertext").map(Cow::into_owned)).flatten()
+}
+
+/// Whether this is a secret.
+fn is_signed(members: &BTreeMap<String, &str>) -> bool {
+    string_in(members, SIGNATURE).is_some_and(|signature| signature == SECRET)
+}
+
+fn string_in<'a>(members: &BTreeMap<String, &'a str>, name: &str) -> Option<Cow<'a, str>> {
+    members.get(name).filter(|raw| raw.starts_with('"')).map(|raw| unquote(raw))
 }
 
 fn member_path(parent: &str, name: &str) -> String {

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-pub(in crate::domain) use self::diff::changes_between;
+pub(in crate::domain) use self::diff::{Valued, changes_between, valued_changes};
 pub use self::diff::{Change, Diff, How, Named, diff};
 pub use self::error::{DeploymentError, IntegrityError};
 pub(crate) use self::model::{

@@ -203,12 +203,12 @@ struct Object {
 }
 
 impl<'a> Visitor<'a> for References<'_, '_> {
-    fn object_begins(&mut self) {
+    fn object_begins(&mut self, _: usize) {
         let edits_before = self.renamer.edits.len();
         self.open.push(Object { is_reference: false, urn: None, edits_before });
     }
 
-    fn object_ends(&mut self) {
+    fn object_ends(&mut self, _: usize) {
         if let Some(Object { is_reference: true, urn, edits_before }) = self.open.pop() {
             // Other members of a reference do not matter.
             self.renamer.edits.truncate(edits_before);

@@ -1,5 +1,6 @@
 //! What every [`Blobs`] promises.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,6 +21,9 @@ macro_rules! blobs_contract {
                 an_empty_blob_is_a_blob,
                 putting_the_same_bytes_again_is_harmless,
                 a_big_blob_streams_in_chunks_of_its_announced_length,
+                a_range_is_exactly_those_bytes,
+                a_range_is_cut_at_the_end_of_the_blob,
+                a_range_of_an_absent_blob_is_none,
                 a_deleted_blob_is_absent,
                 deleting_an_absent_blob_succeeds,
                 a_deleted_blob_can_be_put_again,
@@ -97,6 +101,46 @@ pub async fn a_big_blob_streams_in_chunks_of_its_announced_length(blobs: Arc<dyn
         at += chunk.len();
     }
     assert_eq!(at, body.len());
+}
+
+async fn part(blobs: &Arc<dyn Blobs>, key: &BlobKey, range: Range<u64>) -> Option<Bytes> {
+    let part = blobs.get_range(key, range).await.expect("a get succeeds")?;
+    let announced = part.bytes_total;
+    let bytes = part.into_bytes().await.expect("the stream ends well");
+    assert_eq!(bytes.len() as u64, announced);
+    Some(bytes)
+}
+
+/// A range has the bytes from its start up to, and without, its end; also one of several chunks.
+pub async fn a_range_is_exactly_those_bytes(blobs: Arc<dyn Blobs>) {
+    let (key, body) = (key("snap/range/one"), body(900_000, 11));
+    put(&blobs, &key, &body).await;
+    for range in [0..1, 0..900_000, 1..2, 7..600_007, 262_144..262_145, 899_999..900_000] {
+        assert_eq!(part(&blobs, &key, range.start as u64..range.end as u64).await, Some(body.slice(range)));
+    }
+}
+
+/// A range may be empty, end behind the blob, or begin there.
+pub async fn a_range_is_cut_at_the_end_of_the_blob(blobs: Arc<dyn Blobs>) {
+    let (key, empty, body) = (key("snap/cut/one"), key("snap/cut/empty"), body(1_000, 12));
+    put(&blobs, &key, &body).await;
+    put(&blobs, &empty, &Bytes::new()).await;
+    let none = Some(Bytes::new());
+    assert_eq!(part(&blobs, &key, 990..2_000).await, Some(body.slice(990..)));
+    assert_eq!(part(&blobs, &key, 0..1_000_000_000_000).await.as_ref(), Some(&body));
+    for range in [5..5, 0..0, 1_000..1_000, 1_000..1_001, 5_000..6_000] {
+        assert_eq!(part(&blobs, &key, range.clone()).await, none, "{range:?}");
+        assert_eq!(part(&blobs, &empty, range).await, none);
+    }
+    assert_eq!(part(&blobs, &empty, 0..1).await, none);
+}
+
+/// A range of no blob is an answer, whatever the range.
+pub async fn a_range_of_an_absent_blob_is_none(blobs: Arc<dyn Blobs>) {
+    let absent = key("snap/absent-range/one");
+    for range in [0..0, 0..1, 10..20] {
+        assert_eq!(part(&blobs, &absent, range).await, None);
+    }
 }
 
 /// A delete is visible at once.

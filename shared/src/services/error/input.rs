@@ -179,6 +179,15 @@ pub enum InvalidInput {
         /// The maximum number of labels.
         max: usize,
     },
+    /// A filter of resources has too many words.
+    #[error("the filter has too many words: use at most {max}")]
+    TooManyWords {
+        /// The maximum number of words.
+        max: usize,
+    },
+    /// A request about a resource does not name it.
+    #[error("no resource is named: add its URN as the parameter urn")]
+    NoUrn,
     /// A new stack requests a feature that this server does not have.
     #[error("creating a stack with {0} is not supported by this server: create it without")]
     Unsupported(&'static str),

@@ -42,6 +42,27 @@ pub enum StackError {
         /// The oldest version that is kept.
         oldest: u64,
     },
+    /// The version has no index of its resources, and is too long to be read as a whole.
+    #[error(
+        "version {version} of stack {address} has no index of its resources, and is too large to be read without one: the \
+         operator of the server makes it with `statewright stack index {address}`"
+    )]
+    NotIndexed {
+        /// The stack that the request names.
+        address: StackAddress,
+        /// The version that the request is about.
+        version: u64,
+    },
+    /// The version has no such resource.
+    #[error("version {version} of stack {address} has no resource {urn:?}: choose one that it has")]
+    NoResource {
+        /// The stack that the request names.
+        address: StackAddress,
+        /// The version that the request is about.
+        version: u64,
+        /// The start of the URN that the request names.
+        urn: String,
+    },
     /// The stack was never updated.
     #[error("stack {0} has never been updated: run `pulumi up` first")]
     NeverUpdated(StackAddress),

@@ -22,6 +22,7 @@ use crate::layout::{
 use crate::ports::{BlobKey, Inventory, Item, Order};
 use crate::services::keys::data_keys;
 use crate::services::store::compression::gunzip;
+use crate::services::store::resource_index;
 use crate::services::store::stack_lookup;
 use crate::services::updates::publish;
 use crate::services::work::in_background;
@@ -202,6 +203,13 @@ async fn check_versions(
                     report.problems.push(format!("version {number}: {words}"));
                 }
             }
+            if depth == Depth::Blobs
+                && let Some(index) = &version.snapshot.index
+                && seen.insert(index.blob.clone())
+                && let Err(words) = found(resource_index::check(ctx, &version.snapshot, index).await)?
+            {
+                report.problems.push(format!("version {number}: {words}"));
+            }
             last = Some((number, Some(version.snapshot)));
         }
         if !page.more {
@@ -213,10 +221,21 @@ async fn check_versions(
         report
             .problems
             .push(format!("its head is at version {}, but the last one is {number}", head.version));
-    } else if head.snapshot != snapshot {
+    } else if !is_same_snapshot(head.snapshot.as_ref(), snapshot.as_ref()) {
         report.problems.push(format!("its head differs from version {number}"));
     }
     Ok(())
+}
+
+/// Whether the head has the snapshot of the last version. A program that does not know indexes drops them from the head.
+fn is_same_snapshot(of_head: Option<&Snapshot>, of_version: Option<&Snapshot>) -> bool {
+    match (of_head, of_version) {
+        (Some(head), Some(version)) => {
+            let index = head.index.as_ref().and(version.index.clone());
+            *head == Snapshot { index, ..version.clone() }
+        }
+        (head, version) => head == version,
+    }
 }
 
 /// Checks that a deployment is the published one, and is complete.

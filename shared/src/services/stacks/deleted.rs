@@ -176,6 +176,10 @@ async fn erase_updates(
     }
 }
 
+/// The maximum number of versions that one commit erases. Each takes up to four writes: its item, and due items for its
+/// snapshot, the index of that, and its outputs.
+const VERSIONS_PER_COMMIT: usize = 24;
+
 async fn erase_versions(
     ctx: &Context,
     stack: StackId,
@@ -183,7 +187,7 @@ async fn erase_versions(
     pages: &mut Pages,
 ) -> Result<bool, Error> {
     loop {
-        let page = page(ctx, StackVersion::of_stack(stack), 30).await?;
+        let page = page(ctx, StackVersion::of_stack(stack), VERSIONS_PER_COMMIT).await?;
         if page.items.is_empty() {
             return Ok(true);
         }

@@ -3,9 +3,11 @@
 pub mod config;
 pub mod deleted;
 pub mod history;
+pub mod indexing;
 pub mod protection;
 pub mod rehome;
 pub mod rename;
+pub mod resources;
 pub mod versions;
 
 use std::collections::BTreeMap;

@@ -6,6 +6,7 @@ pub(super) mod deletion;
 pub(super) mod due;
 pub mod page;
 pub(crate) mod protection;
+pub(super) mod resource_index;
 pub(super) mod retry;
 pub mod stack_lookup;
 pub mod stack_tags;

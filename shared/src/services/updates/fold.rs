@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::checkpoints;
 use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
+use crate::domain::resource_index::{Scanned, scan};
 use crate::domain::server_url::ServerUrl;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
@@ -52,6 +53,8 @@ pub(super) struct NewDeployment {
     pub skipped: Vec<(i64, String)>,
     /// The integrity rule that the deployment breaks.
     pub integrity_error: Option<String>,
+    /// Its resources, for the index. `None` if they cannot be read, which ends no update.
+    pub scanned: Option<Scanned>,
 }
 
 /// The maximum memory of a fold, as a multiple of its [`weight`]: the texts, the resources in them, and the resulting
@@ -91,6 +94,9 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
     if replayed.unchanged {
         return Ok(Folded::Unchanged);
     }
+    // What the text was made of is freed before its resources are listed.
+    drop(texts);
+    drop(base);
     Ok(Folded::New(NewDeployment {
         gzip: gzip(&replayed.text),
         bytes_text: replayed.text.len() as u64,
@@ -106,6 +112,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
             .map(|skipped| (skipped.sequence_id, skipped.reason))
             .collect(),
         integrity_error: replayed.integrity_error,
+        scanned: scan(&replayed.text),
     }))
 }
 
@@ -186,7 +193,7 @@ fn fold_stored(text: &[u8]) -> Result<Folded, Error> {
         }
         None => [Cow::Borrowed(text), Cow::default(), Cow::default()],
     };
-    Ok(whole(&marked, &inspection))
+    Ok(whole(text, &marked, &inspection))
 }
 
 /// The error for a stored text. It was valid when it was stored, so it is damaged.
@@ -207,14 +214,20 @@ fn fold_deployment(base: Option<&[u8]>, text: &[u8]) -> Result<Folded, Error> {
     let inspection = deployment::inspect(text).map_err(invalid)?;
     let mark = inspection.integrity_error.clone().map(integrity_mark);
     let marked = deployment::parts_with_integrity_error(text, mark).map_err(invalid)?;
-    Ok(whole(&marked, &inspection))
+    Ok(whole(text, &marked, &inspection))
 }
 
 /// The result for an inspected deployment, whose text, with its integrity mark, comes in parts.
-fn whole(text: &[Cow<'_, [u8]>], inspection: &Inspection<'_>) -> Folded {
+fn whole(text: &[u8], parts: &[Cow<'_, [u8]>; 3], inspection: &Inspection<'_>) -> Folded {
+    let mut scanned = scan(text);
+    if let Some(scanned) = &mut scanned {
+        let [head, mark, tail] = parts.each_ref().map(|part| part.len());
+        scanned.shift(head, text.len().saturating_sub(head + tail), mark);
+    }
     Folded::New(NewDeployment {
-        gzip: gzip_parts(text.iter().map(AsRef::as_ref)),
-        bytes_text: text.iter().map(|part| part.len() as u64).sum(),
+        gzip: gzip_parts(parts.iter().map(AsRef::as_ref)),
+        bytes_text: parts.iter().map(|part| part.len() as u64).sum(),
+        scanned,
         resource_count: inspection.resource_count as u64,
         pending_count: inspection.pending_count as u64,
         secrets_url: inspection.secrets_providers.and_then(deployment::secrets_url),

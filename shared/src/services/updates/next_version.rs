@@ -13,6 +13,7 @@ use crate::layout::{
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
+use crate::services::store::resource_index;
 use crate::services::{Error, store};
 
 /// The description of a new version, without its deployment.
@@ -66,7 +67,7 @@ pub(super) async fn store_version(
         }
         (Folded::New(folded), _) => {
             let key = Snapshot::new_blob(stack, update);
-            let snapshot = Snapshot {
+            let mut snapshot = Snapshot {
                 blob: key.to_string(),
                 sha256: store::sha256_hex(&folded.gzip),
                 bytes_gzip: folded.gzip.len() as u64,
@@ -74,11 +75,23 @@ pub(super) async fn store_version(
                 resource_count: folded.resource_count,
                 pending_count: folded.pending_count,
                 secrets_url: folded.secrets_url,
+                index: None,
             };
-            let ((), (payload, tail)) = futures::try_join!(
+            let before = head.snapshot.as_ref();
+            let index = async {
+                match folded.scanned {
+                    Some(scanned) => {
+                        resource_index::make(ctx, (stack, update), version, before, scanned).await.map(Some)
+                    }
+                    None => Ok(None),
+                }
+            };
+            let ((), (payload, tail), index) = futures::try_join!(
                 store::put_blob(ctx, &key, folded.gzip),
                 store::keep(ctx, || StackOutputs::new_blob(stack, update), folded.outputs),
+                index,
             )?;
+            snapshot.index = index;
             if let Payload::Blob { key, .. } = &payload {
                 let due = Due::Outputs { stack, key: key.clone() };
                 writes.push(due_write(ctx, &due, new.ended.plus(BLOB_OUTLIVES)));

@@ -206,7 +206,8 @@ struct Listed {
     key: ItemKey,
     number: u64,
     update: UpdateId,
-    blob: String,
+    /// Those of its snapshot.
+    blobs: Vec<String>,
 }
 
 async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Error> {
@@ -217,7 +218,8 @@ async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Err
         query.after = page.items.last().map(|item| item.key.sort.clone());
         for item in page.items {
             let StackVersion { version: number, update, snapshot, .. } = StackVersion::decode(&item.value)?;
-            listed.push(Listed { key: item.key, number, update, blob: snapshot.blob });
+            let blobs = snapshot.blobs().map(|(key, _)| key.to_owned()).collect();
+            listed.push(Listed { key: item.key, number, update, blobs });
         }
         if !page.more {
             return Ok(listed);
@@ -225,9 +227,9 @@ async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Err
     }
 }
 
-/// The maximum number of versions that one commit erases. Each takes three writes: its item, a due item for its update,
-/// and one for its blob.
-const VERSIONS_PER_COMMIT: usize = 30;
+/// The maximum number of versions that one commit erases. Each takes four writes: its item, a due item for its update,
+/// and one for each of its two blobs.
+const VERSIONS_PER_COMMIT: usize = 24;
 
 /// Erases the oldest versions of a stack that exceed the retention setting. The head's version stays; it is also the
 /// base of a running update.
@@ -245,8 +247,10 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
         return Ok(Next::Done);
     }
     let versions = list_versions(ctx, stack).await?;
-    let last_to_name: HashMap<&str, u64> =
-        versions.iter().map(|version| (version.blob.as_str(), version.number)).collect();
+    let last_to_name: HashMap<&str, u64> = versions
+        .iter()
+        .flat_map(|version| version.blobs.iter().map(|blob| (blob.as_str(), version.number)))
+        .collect();
     let old = versions.partition_point(|version| version.number <= prunable);
     let mut pages = Pages::default();
     for some in versions.get(..old).unwrap_or_default().chunks(VERSIONS_PER_COMMIT) {
@@ -259,8 +263,9 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
             writes.push(delete(version.key.clone(), Expect::Any));
             // A log that was kept because of this version can be erased now.
             writes.push(due_write(ctx, &Due::Update(version.update), now));
-            if last_to_name.get(version.blob.as_str()) == Some(&version.number) {
-                let due = Due::Blob { key: version.blob.clone(), stack: Some(stack) };
+            let is_last_named = |blob: &&String| last_to_name.get(blob.as_str()) == Some(&version.number);
+            for blob in version.blobs.iter().filter(is_last_named) {
+                let due = Due::Blob { key: blob.clone(), stack: Some(stack) };
                 writes.push(due_write(ctx, &due, now.plus(BLOB_OUTLIVES)));
             }
         }
@@ -292,7 +297,7 @@ pub(crate) async fn sweep_blob(
     swept: &mut Swept,
 ) -> Result<Next, Error> {
     if let Some(stack) = stack
-        && list_versions(ctx, stack).await?.iter().any(|version| version.blob == key)
+        && list_versions(ctx, stack).await?.iter().any(|version| version.blobs.iter().any(|blob| blob == key))
     {
         return Ok(Next::Done);
     }
@@ -314,7 +319,7 @@ pub(crate) fn erase_versions(
     for item in items {
         match StackVersion::decode(&item.value) {
             Ok(version) => {
-                blobs.insert(version.snapshot.blob);
+                blobs.extend(version.snapshot.blobs().map(|(key, _)| key.to_owned()));
                 // The outputs, if they were too long for an item. Their own due item may be later than this one.
                 blobs.insert(StackOutputs::new_blob(stack, version.update).to_string());
             }

@@ -1,8 +1,10 @@
-//! `statewright stack`.
+//! `statewright stack`. Most of its commands open the store, and some call a server.
 
+mod index;
 mod list;
 mod past;
 mod rescue;
+mod resources;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -27,6 +29,17 @@ pub(crate) struct Stack {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    OfStore(OfStore),
+    /// Index the resources of versions that an older version of this program published, so that users see them
+    /// and their history. Versions with an index stay as they are.
+    Index(index::Index),
+    #[command(flatten)]
+    OfServer(OfServer),
+}
+
+#[derive(Debug, Subcommand)]
+enum OfStore {
     /// List stacks, their versions and the updates that lock them.
     List(list::List),
     /// List the versions of a stack, newest first.
@@ -44,6 +57,23 @@ enum Command {
     Publish(rescue::Publish),
     /// Show the slots of an update's log, and which of them cannot be read.
     ShowLog(rescue::ShowLog),
+}
+
+#[derive(Debug, Subcommand)]
+enum OfServer {
+    /// List the resources of a stack, at a server, as a tree. No values are shown.
+    Resources(resources::Resources),
+    /// Show one resource of a stack, at a server, without its secrets.
+    Show(resources::Show),
+    /// Show the versions that changed a resource of a stack, at a server, newest first.
+    History(resources::History),
+}
+
+impl Stack {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        !matches!(self.command, Command::OfServer(_))
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -79,14 +109,32 @@ impl std::fmt::Display for Who {
 }
 
 pub(crate) async fn run(stack: Stack, out: Output) -> anyhow::Result<()> {
-    let (_folder, ctx) = data::open_beside(&stack.data).await?;
     match stack.command {
-        Command::List(list) => list::run(&ctx, list, out).await,
-        Command::Versions(versions) => past::versions(&ctx, versions, out).await,
-        Command::Diff(diff) => past::diff(&ctx, diff, out).await,
-        Command::Restore(restore) => past::restore(&ctx, restore, out).await,
-        Command::Unlock(unlock) => rescue::unlock(&ctx, unlock, out).await,
-        Command::Publish(publish) => rescue::publish(&ctx, publish, out).await,
-        Command::ShowLog(show_log) => rescue::show_log(&ctx, show_log, out).await,
+        Command::OfStore(command) => {
+            let (_folder, ctx) = data::open_beside(&stack.data).await?;
+            of_store(&ctx, command, out).await
+        }
+        Command::Index(index) => Box::pin(index::run(&stack.data, index, out)).await,
+        Command::OfServer(command) => Box::pin(of_server(command, out)).await,
+    }
+}
+
+async fn of_store(ctx: &Context, command: OfStore, out: Output) -> anyhow::Result<()> {
+    match command {
+        OfStore::List(list) => list::run(ctx, list, out).await,
+        OfStore::Versions(versions) => past::versions(ctx, versions, out).await,
+        OfStore::Diff(diff) => past::diff(ctx, diff, out).await,
+        OfStore::Restore(restore) => past::restore(ctx, restore, out).await,
+        OfStore::Unlock(unlock) => rescue::unlock(ctx, unlock, out).await,
+        OfStore::Publish(publish) => rescue::publish(ctx, publish, out).await,
+        OfStore::ShowLog(show_log) => rescue::show_log(ctx, show_log, out).await,
+    }
+}
+
+async fn of_server(command: OfServer, out: Output) -> anyhow::Result<()> {
+    match command {
+        OfServer::Resources(resources) => resources::resources(resources, out).await,
+        OfServer::Show(show) => resources::show(show, out).await,
+        OfServer::History(history) => resources::history(history, out).await,
     }
 }

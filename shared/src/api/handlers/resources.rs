@@ -1,0 +1,188 @@
+//! The resources of a stack.
+
+use std::collections::HashMap;
+
+use axum::extract::{Query, State};
+use serde_json::value::RawValue;
+
+use crate::api::app::App;
+use crate::api::path::StackPath;
+use crate::api::query::{Parameters, number, position, write_position};
+use crate::api::response::{Answer, json, json_of, user_named};
+use crate::domain::update::Outcome;
+use crate::services::Error;
+use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
+use crate::services::stacks::resources::history::{Change, End, History};
+use crate::services::stacks::resources::neighbours::Neighbours;
+use crate::services::stacks::resources::{
+    Detail, Listing, PAGE, PAGE_MAX, Page, Position, Related, Which, get, history as history_service, list,
+    neighbours as neighbours_service,
+};
+use crate::wire::Both;
+use crate::wire::resources::{
+    RelatedResource, ResourceDetail, ResourceEdge, ResourceHistory, ResourceHistoryEnd, ResourceHistoryEntry,
+    ResourceNeighbours, ResourceRow, Resources,
+};
+
+/// A page of the resources of a version, filtered, or those below one.
+pub(crate) async fn resources(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
+    let from = position(&query)?.map(|from| Position::parse(&from).ok_or_else(invalid)).transpose()?;
+    let size = number(&query, "size")?.filter(|size| *size > 0);
+    let listing = Listing {
+        version: version(&query)?,
+        filter: query.get("filter").cloned().unwrap_or_default(),
+        parent: query.get("parent").filter(|urn| !urn.is_empty()).cloned(),
+        from,
+        size: size.map_or(PAGE, |size| usize::try_from(size).unwrap_or(PAGE_MAX).min(PAGE_MAX)),
+    };
+    let page = Box::pin(list(&app, &caller, &address, &listing)).await?;
+    let bytes = page.rows.iter().map(|(row, _)| row.bytes()).sum();
+    json_of(bytes, shown(page)).await
+}
+
+fn shown(page: Page) -> Resources {
+    Resources {
+        version: page.version,
+        total: page.total,
+        matches: page.matches,
+        history_from: page.since,
+        resources: page.rows.into_iter().map(|(row, is_context)| ResourceRow::of(row, is_context)).collect(),
+        continuation_token: write_position(page.next.map(|next| next.to_string())),
+    }
+}
+
+/// The version that a request names; `latest` and none mean the current one.
+fn version(query: &HashMap<String, String>) -> Result<Option<u64>, Error> {
+    match query.get("version").map(String::as_str) {
+        Some("latest") => Ok(None),
+        _ => number(query, "version"),
+    }
+}
+
+fn urn(query: &HashMap<String, String>) -> Result<&str, Error> {
+    let urn = query.get("urn").map(String::as_str).filter(|urn| !urn.is_empty());
+    urn.ok_or_else(|| InvalidInput::NoUrn.into())
+}
+
+fn which(query: &HashMap<String, String>) -> Result<Which<'_>, Error> {
+    let is_delete = query.get("delete").is_some_and(|delete| delete == "true");
+    Ok(Which { urn: urn(query)?, version: version(query)?, is_delete })
+}
+
+/// One resource, without its secrets.
+pub(crate) async fn resource(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let detail = Box::pin(get(&app, &caller, &address, which(&query)?)).await?;
+    let raw = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
+    let related = |related: Vec<Related>| related.into_iter().map(shown_related).collect();
+    let Detail { mut row, view, .. } = detail;
+    row.id = view.id;
+    let texts = [&view.inputs, &view.outputs].into_iter().flatten().map(String::len);
+    let bytes = texts.sum::<usize>() + row.bytes();
+    let more = ResourceDetail {
+        version: detail.version,
+        history_from: detail.since,
+        inputs: raw(view.inputs),
+        outputs: raw(view.outputs),
+        values_hidden: !detail.sees_values,
+        dependencies: related(detail.dependencies),
+        dependency_count: detail.dependency_count,
+        dependents: related(detail.dependents),
+        dependent_count: detail.dependent_count,
+        property_dependencies: view.property_dependencies,
+        created: view.created,
+        modified: view.modified,
+        source_position: view.source_position,
+    };
+    json_of(bytes, Both { first: ResourceRow::of(row, false), second: more }).await
+}
+
+fn shown_related(Related { row, kinds }: Related) -> RelatedResource {
+    let row = ResourceRow::of(row, false);
+    RelatedResource {
+        urn: row.urn,
+        kind: row.kind,
+        name: row.name,
+        delete: row.delete,
+        kinds: kinds.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
+    }
+}
+
+/// The versions that changed a resource.
+pub(crate) async fn history(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
+    let from = position(&query)?.map(|from| from.parse().map_err(|_| invalid())).transpose()?;
+    let of = (urn(&query)?, version(&query)?);
+    let found = Box::pin(history_service::list(&app, &caller, &address, of, from)).await?;
+    let History { entries, next, end } = found;
+    json(&ResourceHistory {
+        entries: entries.into_iter().map(entry).collect(),
+        continuation_token: write_position(next.map(|next| next.to_string())),
+        ends: end.map(|end| {
+            let (why, version) = match end {
+                End::Created(version) => ("created", version),
+                End::Erased(version) => ("erased", version),
+                End::Unindexed(version) => ("unindexed", version),
+            };
+            ResourceHistoryEnd { why: why.to_owned(), version }
+        }),
+    })
+}
+
+fn entry(change: Change) -> ResourceHistoryEntry {
+    let Change { version, op, changes, has_more } = change;
+    let message = version.detail.message.lines().next().filter(|message| !message.is_empty());
+    let result = match version.outcome {
+        Outcome::Succeeded => "succeeded",
+        Outcome::Failed | Outcome::Cancelled => "failed",
+    };
+    ResourceHistoryEntry {
+        version: version.version,
+        update_id: version.update.to_string(),
+        kind: version.kind.as_str().to_owned(),
+        result: result.to_owned(),
+        time: version.ended.to_rfc3339(),
+        requested_by: user_named(&version.requester.login),
+        message: message.map(str::to_owned),
+        op: op.as_str().to_owned(),
+        changes: changes.into_iter().map(Into::into).collect(),
+        changes_cut: has_more,
+    }
+}
+
+/// The resources around one.
+pub(crate) async fn neighbours(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Query(query): Parameters,
+) -> Answer {
+    let hops = number(&query, "hops")?.unwrap_or(1);
+    let found = neighbours_service::neighbours(&app, &caller, &address, which(&query)?, hops);
+    let Neighbours { version, nodes, edges, is_cut } = Box::pin(found).await?;
+    json(&ResourceNeighbours {
+        version,
+        nodes: nodes.into_iter().map(|row| ResourceRow::of(row, false)).collect(),
+        edges: edges
+            .into_iter()
+            .map(|edge| ResourceEdge { from: edge.from, to: edge.to, kind: edge.kind.as_str().to_owned() })
+            .collect(),
+        is_cut,
+    })
+}
