@@ -1,4 +1,4 @@
-//! `bench lists`: many stacks and a long history, a page at a time.
+//! `bench lists`: many stacks, a long history and the resources of a large stack, a page at a time.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use statewright_tests::tools;
 
 use crate::client::Client;
+use crate::fold;
 use crate::process::Server;
 use crate::table::median;
 
@@ -14,6 +15,9 @@ pub(crate) struct Arguments {
     /// Stacks in the organization, and versions of the last of them
     #[arg(long, default_value_t = 10_000)]
     count: usize,
+    /// Resources of one more stack
+    #[arg(long, default_value_t = 50_000)]
+    resources: usize,
     /// A `statewright` to measure instead of the one in the profile `dist`
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
@@ -92,5 +96,42 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
         println!("history, the {name} page: {:.2} ms, versions {versions:?}", median(took));
     }
     println!("memory at most {:.0} MiB", server.usage().resident_peak_mib);
+    resources(&client, arguments.resources).await?;
+    println!("memory at most {:.0} MiB", server.usage().resident_peak_mib);
+    Ok(())
+}
+
+/// Small properties of each resource: some 1 KB.
+const PROPERTIES: usize = 20;
+
+/// Imports a stack, and requests pages of its resources.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn resources(client: &Client<'_>, count: usize) -> io::Result<()> {
+    let stack = client.stack("bench", "resources").await?;
+    let untyped = format!(r#"{{"version":3,"deployment":{}}}"#, fold::state(count, PROPERTIES));
+    let imported = client.import(&stack, untyped.as_bytes()).await?;
+    println!(
+        "{count} resources, {:.0} MB: import {:.0} ms",
+        untyped.len() as f64 / 1e6,
+        imported.milliseconds
+    );
+    let first = client.get(&format!("{stack}/resources")).await?.json()?;
+    let token = first["continuationToken"].as_str().unwrap_or_default();
+    let last = first["resources"].as_array().and_then(|rows| rows.last());
+    let urn = last.and_then(|row| row["urn"].as_str()).unwrap_or_default().replace(['$', '|'], "%24");
+    for (name, path) in [
+        ("the first page", format!("{stack}/resources")),
+        ("the second page", format!("{stack}/resources?continuationToken={token}")),
+        ("a filter", format!("{stack}/resources?filter=49999")),
+        ("one resource", format!("{stack}/resource?urn={urn}")),
+        ("its history", format!("{stack}/resource/history?urn={urn}")),
+        ("its neighbours", format!("{stack}/resource/neighbours?hops=3&urn={urn}")),
+    ] {
+        let mut took = Vec::new();
+        for _ in 0..TIMES {
+            took.push(client.get(&path).await?.milliseconds);
+        }
+        println!("{name}: {:.2} ms", median(took));
+    }
     Ok(())
 }

@@ -560,6 +560,8 @@ impl Watched {
             "/updates/1/summary",
             "/updates/1/previews",
             "/updates/1/timeline",
+            "/resources",
+            "/resources?filter=item&size=2",
         ] {
             self.get(&format!("{stack}{tail}")).await;
         }

@@ -2,6 +2,7 @@
 //! stacks or of versions.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,10 @@ impl<B: Blobs> Blobs for Unhurried<B> {
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.wait().await;
         self.0.get(key).await
+    }
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.wait().await;
+        self.0.get_range(key, range).await
     }
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         self.wait().await;
@@ -166,6 +171,19 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     note("history page");
     stack.get("/updates/latest").send().await.expect(200);
     note("latest update");
+    stack.get("/resources").send().await.expect(200);
+    note("resources");
+    stack.get("/resources?filter=id-a").send().await.expect(200);
+    note("resources filtered");
+    let urn = stack.urn("a");
+    stack.get(&format!("/resources?parent={urn}")).send().await.expect(200);
+    note("resources below one");
+    stack.get(&format!("/resource?urn={urn}")).send().await.expect(200);
+    note("resource");
+    stack.get(&format!("/resource/neighbours?urn={urn}")).send().await.expect(200);
+    note("neighbours");
+    stack.get(&format!("/resource/neighbours?hops=3&urn={urn}")).send().await.expect(200);
+    note("neighbours of 3 hops");
     app.get(&format!("/api/user/stacks?project={}", stack.project)).send().await.expect(200);
     note("list of a project");
     app.request(reqwest::Method::HEAD, &format!("/api/stacks/{ORG}/{}", stack.project)).send().await;

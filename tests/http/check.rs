@@ -188,6 +188,7 @@ async fn replace_deployment(store: &Store, id: StackId, text: &str, resource_cou
         bytes_gzip: body.len() as u64,
         bytes_text: text.len() as u64,
         resource_count,
+        index: None,
         ..version.snapshot.clone()
     };
     store.blobs.put(&snapshot.key().unwrap(), body).await.unwrap();

@@ -1,5 +1,6 @@
 //! A disk that becomes full during an update, and has room again.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,9 @@ impl<B: Blobs> Blobs for OnDisk<B> {
     }
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
         self.store.get(key).await
+    }
+    async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
+        self.store.get_range(key, range).await
     }
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
         self.store.delete(key).await

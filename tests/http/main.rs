@@ -37,6 +37,7 @@ mod protection;
 mod recorded;
 mod rename;
 mod reported;
+mod resources;
 mod retention;
 mod roles;
 mod routes;

@@ -132,6 +132,7 @@ async fn documents_have_the_members_that_the_manual_shows() {
     is_as_shown("stack versions", &ask(&["stack", "versions", &named]).await);
     is_as_shown("stack diff", &ask(&["stack", "diff", &named, "1", "2"]).await);
     is_as_shown("stack restore", &ask(&["stack", "restore", &named, "--version", "1"]).await);
+    is_as_shown("stack index", &ask(&["stack", "index", &named]).await);
     is_as_shown("rehome", &ask(&["rehome", "--from", old, "--to", "https://state.example.com"]).await);
     let update = Run::begin(&app, "shop").await;
     update.append(1, "d").await.expect(204);
@@ -232,6 +233,14 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     ask(&["state", "import", "c.tfstate"]).await;
     is_as_shown("state diff", &ask(&["state", "diff", "2", "3"]).await);
     is_as_shown("state resources", &ask(&["state", "resources"]).await);
+    stack(&app, "shop").await;
+    for size in 1..=2 {
+        import(&app, "shop", &crate::support::state("shop", "http://127.0.0.1:8080", &[("a", size)])).await;
+    }
+    let urn = "urn:pulumi:dev::shop::pkg:m:T::a";
+    is_as_shown("stack resources", &ask(&["stack", "resources", "shop/dev"]).await);
+    is_as_shown("stack show", &ask(&["stack", "show", "shop/dev", urn]).await);
+    is_as_shown("stack history", &ask(&["stack", "history", "shop/dev", urn, "--last", "1"]).await);
     is_as_shown("login", &ask(&["login", &app.url]).await);
     is_as_shown("logout", &ask(&["logout", &app.url]).await);
     let here = folder.path().to_str().unwrap();

@@ -18,8 +18,8 @@ use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, members, oidc, openapi, resources, roles, secrets, service, sessions, settings, sign_in, stacks,
-    states, teams, tfstate, tokens, updates, user,
+    history, home, members, oidc, openapi, resources, roles, secrets, service, sessions, settings, sign_in,
+    stacks, states, teams, tfstate, tokens, updates, user,
 };
 use super::path::OrgPath;
 use super::response::{self, json_text};
@@ -27,8 +27,8 @@ use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, St
 use super::route::Shapes;
 use super::shapes::{
     anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state, state_version,
-    state_versions, states_page, statuses, templates,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
+    state_version, state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};

@@ -61,7 +61,7 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
 }
 
 fn of_snapshot(snapshot: &Snapshot) -> Result<Vec<NamedBlob>, Broken> {
-    snapshot.blobs().map(|(key, sha256)| named(key, Some(sha256))).collect()
+    snapshot.blobs().map(|(key, sha256)| named(&key, Some(sha256))).collect()
 }
 
 fn of_kept(kept: &KeptState) -> Result<NamedBlob, Broken> {

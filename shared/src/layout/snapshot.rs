@@ -28,47 +28,36 @@ pub struct Snapshot {
     pub index: Option<SnapshotIndex>,
 }
 
-/// Where the index of a snapshot's resources is stored, and where its sections are. See
-/// [`resource_index`](crate::domain::resource_index).
+/// The index of a snapshot's resources. See [`resource_index`](crate::domain::resource_index). It is a part of the head,
+/// so it is short: its blob has the key of the snapshot with `-index-` and the start of its hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotIndex {
-    /// The blob's key.
-    pub blob: String,
     /// The hex SHA-256 of the blob.
     pub sha256: String,
-    /// The hex SHA-256 of the directory.
-    pub directory_sha256: String,
+    /// The start of the hex SHA-256 of the directory: 32 digits.
+    pub directory: String,
     /// The version from which on it knows which versions changed a resource.
     pub since: u64,
     /// The number of entries in the lookup: of resources, and of deleted ones.
     pub entries: u64,
-    /// The length of the lookup in bytes.
-    pub lookup_bytes: u64,
-    /// The length of the directory in bytes.
-    pub directory_bytes: u64,
-    /// The length of the first blocks of rows in bytes.
-    pub first_rows_bytes: u64,
-    /// The length of all rows in bytes.
-    pub rows_bytes: u64,
-    /// The length of the edges in bytes.
-    pub edges_bytes: u64,
+    /// The lengths in bytes of the lookup, the directory, the first rows, all rows, and the edges.
+    pub bytes: [u64; 5],
 }
 
 impl SnapshotIndex {
-    /// The blob's key; `None` if the record is damaged.
-    pub fn key(&self) -> Option<BlobKey> {
-        BlobKey::parse(&self.blob)
-    }
+    /// The length of [`SnapshotIndex::directory`].
+    pub const DIRECTORY_DIGITS: usize = 32;
 
     /// Where its sections are.
     pub fn places(&self) -> Places {
-        Places {
-            lookup_bytes: self.lookup_bytes,
-            directory_bytes: self.directory_bytes,
-            first_rows_bytes: self.first_rows_bytes,
-            rows_bytes: self.rows_bytes,
-            edges_bytes: self.edges_bytes,
-        }
+        let [lookup_bytes, directory_bytes, first_rows_bytes, rows_bytes, edges_bytes] = self.bytes;
+        Places { lookup_bytes, directory_bytes, first_rows_bytes, rows_bytes, edges_bytes }
+    }
+
+    /// The lengths of these sections.
+    pub fn lengths(places: &Places) -> [u64; 5] {
+        let Places { lookup_bytes, directory_bytes, first_rows_bytes, rows_bytes, edges_bytes } = *places;
+        [lookup_bytes, directory_bytes, first_rows_bytes, rows_bytes, edges_bytes]
     }
 }
 
@@ -83,17 +72,16 @@ impl Snapshot {
         blob(format!("snap/{stack}/{update}"))
     }
 
-    /// The blob of an index of that snapshot. The same version may be indexed again, when the version before is: so the
-    /// key has a part of the hash of the bytes.
-    pub fn new_index_blob(stack: StackId, update: UpdateId, sha256: &str) -> BlobKey {
-        let hash = sha256.get(..16).unwrap_or(sha256);
-        blob(format!("snap/{stack}/{update}-index-{hash}"))
+    /// The key of the blob of an index with this hash. The same version may be indexed again, when the version before is:
+    /// so the key has a part of the hash.
+    pub fn index_blob(&self, index: &SnapshotIndex) -> String {
+        format!("{}-index-{}", self.blob, index.sha256.get(..16).unwrap_or(&index.sha256))
     }
 
     /// All blobs of the snapshot, each with the hex SHA-256 of its bytes: its own, and that of its index.
-    pub fn blobs(&self) -> impl Iterator<Item = (&str, &str)> {
-        let index = self.index.iter().map(|index| (index.blob.as_str(), index.sha256.as_str()));
-        std::iter::once((self.blob.as_str(), self.sha256.as_str())).chain(index)
+    pub fn blobs(&self) -> impl Iterator<Item = (String, &str)> {
+        let index = self.index.iter().map(|index| (self.index_blob(index), index.sha256.as_str()));
+        std::iter::once((self.blob.clone(), self.sha256.as_str())).chain(index)
     }
 }
 
@@ -117,16 +105,11 @@ pub(super) mod examples {
 
     pub(crate) fn indexed() -> Snapshot {
         let index = SnapshotIndex {
-            blob: format!("snap/{}/{}-index-cdcdcdcdcdcdcdcd", stack(), update_id(2)),
             sha256: "cd".repeat(32),
-            directory_sha256: "ef".repeat(32),
+            directory: "ef".repeat(16),
             since: 3,
             entries: 6,
-            lookup_bytes: 200,
-            directory_bytes: 90,
-            first_rows_bytes: 300,
-            rows_bytes: 400,
-            edges_bytes: 50,
+            bytes: [200, 90, 300, 400, 50],
         };
         Snapshot { index: Some(index), ..snapshot() }
     }

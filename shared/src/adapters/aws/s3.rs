@@ -162,12 +162,11 @@ impl Blobs for S3Blobs {
         let is_empty = range.is_empty();
         // A request cannot ask for no bytes. One byte tells whether the blob exists.
         let range = if is_empty { 0..1 } else { range };
-        let get = self
-            .client
-            .get_object()
-            .bucket(&self.bucket)
-            .key(key.as_str())
-            .range(format!("bytes={}-{}", range.start, range.end - 1));
+        let get = self.client.get_object().bucket(&self.bucket).key(key.as_str()).range(format!(
+            "bytes={}-{}",
+            range.start,
+            range.end - 1
+        ));
         match self.retries.call(|| get.clone().send(), is_turned_away).await {
             Ok(_) if is_empty => Ok(Some(empty())),
             Ok(found) => blob(found).map(Some),

@@ -66,14 +66,14 @@ fn version(query: &HashMap<String, String>) -> Result<Option<u64>, Error> {
     }
 }
 
-fn urn(query: &HashMap<String, String>) -> Result<&str, Error> {
-    let urn = query.get("urn").map(String::as_str).filter(|urn| !urn.is_empty());
-    urn.ok_or_else(|| InvalidInput::NoUrn.into())
+/// The URN that a request names; empty if it names none.
+fn urn(query: &HashMap<String, String>) -> &str {
+    query.get("urn").map_or("", String::as_str)
 }
 
 fn which(query: &HashMap<String, String>) -> Result<Which<'_>, Error> {
     let is_delete = query.get("delete").is_some_and(|delete| delete == "true");
-    Ok(Which { urn: urn(query)?, version: version(query)?, is_delete })
+    Ok(Which { urn: urn(query), version: version(query)?, is_delete })
 }
 
 /// One resource, without its secrets.
@@ -128,7 +128,7 @@ pub(crate) async fn history(
 ) -> Answer {
     let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
     let from = position(&query)?.map(|from| from.parse().map_err(|_| invalid())).transpose()?;
-    let of = (urn(&query)?, version(&query)?);
+    let of = (urn(&query), version(&query)?);
     let found = Box::pin(history_service::list(&app, &caller, &address, of, from)).await?;
     let History { entries, next, end } = found;
     json(&ResourceHistory {

@@ -30,6 +30,12 @@ pub(super) struct ScannedRow {
 }
 
 impl Scanned {
+    /// The memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let rows: usize = self.rows.iter().map(|row| row.row.bytes() + size_of::<ScannedRow>()).sum();
+        rows + self.edges.len() * size_of::<Edge>()
+    }
+
     /// Moves the texts of resources that begin at `from` or later, for a text that changed in front of them.
     pub fn shift(&mut self, from: usize, before: usize, after: usize) {
         for row in self.rows.iter_mut().filter(|row| row.offset >= from as u64) {
@@ -137,9 +143,7 @@ fn references<'r>(resource: &'r Resource<'_>) -> impl Iterator<Item = (&'r str, 
     let all = |urns: &'r [Cow<'_, str>], kind| urns.iter().map(move |urn| (urn.as_ref(), kind));
     let provider = resource.provider.rsplit_once("::").map_or("", |(urn, _)| urn);
     all(&resource.dependencies, EdgeKind::Dependency)
-        .chain(
-            resource.property_dependencies.iter().flat_map(move |(_, urns)| all(urns, EdgeKind::Property)),
-        )
+        .chain(resource.property_dependencies.iter().flat_map(move |(_, urns)| all(urns, EdgeKind::Property)))
         .chain(one(provider, EdgeKind::Provider))
         .chain(one(&resource.deleted_with, EdgeKind::DeletedWith))
         .chain(all(&resource.replace_with, EdgeKind::ReplaceWith))
@@ -257,7 +261,9 @@ impl Tree {
                         _ => continue,
                     }
                     tree.order.push((place, parent));
-                    waiting.extend(children_of(Some(place)).iter().rev().map(|(_, child)| (*child, Some(place))));
+                    waiting.extend(
+                        children_of(Some(place)).iter().rev().map(|(_, child)| (*child, Some(place))),
+                    );
                 }
             }
         };

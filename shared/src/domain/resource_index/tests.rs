@@ -113,10 +113,7 @@ fn rows_are_in_the_order_of_the_tree() {
         .iter()
         .map(|row| format!("{}{} {} {}", " ".repeat(row.depth as usize), row.name(), row.children, row.below))
         .collect();
-    assert_eq!(
-        shown,
-        ["web-dev 2 4", " a 0 0", " b 2 2", "  c 0 0", "  d 0 0", "e 0 0", "provider 0 0"]
-    );
+    assert_eq!(shown, ["web-dev 2 4", " a 0 0", " b 2 2", "  c 0 0", "  d 0 0", "e 0 0", "provider 0 0"]);
     assert_eq!((read.row("c").parent, read.row("c").parent_urn.as_str()), (Some(2), urn("b").as_str()));
     assert_eq!((read.row("e").parent, read.row("e").parent_urn.as_str()), (None, ""));
 }
@@ -154,9 +151,18 @@ fn edges_name_rows_and_the_kind_of_reference() {
         ),
     ]);
     let read = index(&text, 1, None);
-    let name = |row: u32| format!("{}{}", read.rows[row as usize].name(), if read.rows[row as usize].flags.has(Flag::Delete) { "!" } else { "" });
-    let edges: BTreeSet<String> =
-        read.edges.iter().map(|edge| format!("{} {} {}", name(edge.from), edge.kind, name(edge.to))).collect();
+    let name = |row: u32| {
+        format!(
+            "{}{}",
+            read.rows[row as usize].name(),
+            if read.rows[row as usize].flags.has(Flag::Delete) { "!" } else { "" }
+        )
+    };
+    let edges: BTreeSet<String> = read
+        .edges
+        .iter()
+        .map(|edge| format!("{} {} {}", name(edge.from), edge.kind, name(edge.to)))
+        .collect();
     let expected = ["b deletedWith p", "b dependency a", "b property a", "b provider p"];
     assert_eq!(edges, expected.map(str::to_owned).into());
     assert_eq!(read.edges.len(), 4, "each once");
@@ -167,9 +173,13 @@ fn a_rename_of_the_stack_changes_no_resource() {
     let resources = |stack: &str| {
         let text = deployment(&[
             format!(r#"{{"urn":"{ROOT}","type":"pulumi:pulumi:Stack"}}"#),
-            resource(&urn("a"), &format!(r#","parent":"{ROOT}","inputs":{{"of":"{ROOT}","b":"{}"}}"#, urn("b"))),
+            resource(
+                &urn("a"),
+                &format!(r#","parent":"{ROOT}","inputs":{{"of":"{ROOT}","b":"{}"}}"#, urn("b")),
+            ),
         ]);
-        text.replace("urn:pulumi:dev::", &format!("urn:pulumi:{stack}::")).replace("web-dev", &format!("web-{stack}"))
+        text.replace("urn:pulumi:dev::", &format!("urn:pulumi:{stack}::"))
+            .replace("web-dev", &format!("web-{stack}"))
     };
     let first = index(&resources("dev"), 1, None);
     let renamed = index(&resources("prod"), 2, Some(&first));
@@ -187,7 +197,8 @@ fn links_lead_through_deletion_and_creation() {
     let without = deployment(&[]);
     let mut last: Option<Read> = None;
     let mut links = Vec::new();
-    for (version, text) in (1..).zip([with(1), with(1), with(2), without.clone(), without, with(2), with(3)]) {
+    for (version, text) in (1..).zip([with(1), with(1), with(2), without.clone(), without, with(2), with(3)])
+    {
         let read = index(&text, version, last.as_ref());
         let entry = &read.lookup(&urn("a"), false)[0];
         links.push((entry.row.is_some(), entry.changed, entry.before));
@@ -201,7 +212,8 @@ fn links_lead_through_deletion_and_creation() {
 
 #[test]
 fn times_do_not_count_and_ciphertexts_do() {
-    let sealed = |text: &str| format!(r#","inputs":{{"p":{{"{SIGNATURE}":"{SECRET}","ciphertext":"{text}"}}}}"#);
+    let sealed =
+        |text: &str| format!(r#","inputs":{{"p":{{"{SIGNATURE}":"{SECRET}","ciphertext":"{text}"}}}}"#);
     let at = |time: &str| format!(r#","created":"2026","modified":"{time}""#);
     let of = |more: String| deployment(&[resource(&urn("a"), &more)]);
     let first = index(&of(sealed("AA") + &at("1")), 1, None);
@@ -229,7 +241,9 @@ fn every_damaged_byte_of_a_block_is_found() {
     let text = deployment(&[resource(&urn("a"), ""), resource(&urn("b"), "")]);
     let read = index(&text, 1, None);
     let all = 0..u32::MAX;
-    for block in read.directory.rows(&all).iter().chain(read.directory.edges(&all)).chain(read.directory.lookup()) {
+    for block in
+        read.directory.rows(&all).iter().chain(read.directory.edges(&all)).chain(read.directory.lookup())
+    {
         let good = read.bytes[block.range().start as usize..block.range().end as usize].to_vec();
         for at in 0..good.len() {
             let mut bad = good.clone();
@@ -265,8 +279,14 @@ fn texts_that_are_no_deployments_have_no_index() {
 
 #[test]
 fn a_filter_needs_each_word_in_type_name_or_id() {
-    let row = Row { urn: urn("WebServer"), own_type: "aws:ec2:Instance".into(), id: "i-0AB".into(), ..Row::default() };
-    let matches = |words: &[&str]| row.matches(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    let row = Row {
+        urn: urn("WebServer"),
+        own_type: "aws:ec2:Instance".into(),
+        id: "i-0AB".into(),
+        ..Row::default()
+    };
+    let matches =
+        |words: &[&str]| row.matches(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
     assert!(matches(&["webs", "ec2", "i-0ab"]) && matches(&[]));
     assert!(!matches(&["webs", "lambda"]) && !matches(&["dev"]));
 }
@@ -276,7 +296,10 @@ fn a_view_has_no_secret_and_hides_values_on_request() {
     let secret = format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"AAAA"}}"#);
     let text = resource(
         &urn("a"),
-        &format!(r#","id":"i","inputs":{{"n":12345678901234567890,"list":[{secret}]}},"outputs":{{"p":{secret}}},"created":"2026-01-01T00:00:00Z","sourcePosition":"project:///index.ts#1,2","propertyDependencies":{{"n":["{}"],"none":[]}}"#, urn("b")),
+        &format!(
+            r#","id":"i","inputs":{{"n":12345678901234567890,"list":[{secret}]}},"outputs":{{"p":{secret}}},"created":"2026-01-01T00:00:00Z","sourcePosition":"project:///index.ts#1,2","propertyDependencies":{{"n":["{}"],"none":[]}}"#,
+            urn("b")
+        ),
     );
     let view = View::of(&text, true).unwrap();
     assert_eq!(view.inputs.unwrap(), r#"{"n":12345678901234567890,"list":[{"secret":true}]}"#);
@@ -302,7 +325,9 @@ fn changes_show_short_values_but_no_secrets() {
     let (op, found, has_more) = changes(&old, &new, true).unwrap();
     let shown: Vec<String> = found
         .iter()
-        .map(|c| format!("{} {} {} {:?} {:?}", c.path, c.how, c.is_secret, c.old.as_deref(), c.new.as_deref()))
+        .map(|c| {
+            format!("{} {} {} {:?} {:?}", c.path, c.how, c.is_secret, c.old.as_deref(), c.new.as_deref())
+        })
         .collect();
     assert_eq!((op, has_more), (Op::Replace, false));
     assert_eq!(
@@ -448,6 +473,7 @@ fn a_large_stack_is_read_by_blocks() {
     assert_eq!(read.edges.len(), 2_999);
     // A name of a megabyte is a block of its own.
     let long = urn(&"x".repeat(1 << 20));
-    let read = index(&deployment(&[resource(&urn("a"), ""), resource(&long, ""), resource(&urn("b"), "")]), 1, None);
+    let read =
+        index(&deployment(&[resource(&urn("a"), ""), resource(&long, ""), resource(&urn("b"), "")]), 1, None);
     assert_eq!(read.lookup(&long, false)[0].row, Some(2));
 }

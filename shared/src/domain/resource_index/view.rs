@@ -153,11 +153,8 @@ fn read(text: &str) -> Option<Resource<'_>> {
 fn renamed(text: &str, then: &str, now: &str) -> String {
     let start = |urn: &Urn<'_>| format!("{PREFIX}{}{DELIMITER}{}{DELIMITER}", urn.stack, urn.project);
     let root = |urn: &Urn<'_>| {
-        let root = Urn {
-            qualified_type: ROOT_STACK_TYPE,
-            name: &format!("{}-{}", urn.project, urn.stack),
-            ..*urn
-        };
+        let root =
+            Urn { qualified_type: ROOT_STACK_TYPE, name: &format!("{}-{}", urn.project, urn.stack), ..*urn };
         format!("{root}\"")
     };
     match (Urn::parse(then), Urn::parse(now)) {

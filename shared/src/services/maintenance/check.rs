@@ -205,7 +205,7 @@ async fn check_versions(
             }
             if depth == Depth::Blobs
                 && let Some(index) = &version.snapshot.index
-                && seen.insert(index.blob.clone())
+                && seen.insert(version.snapshot.index_blob(index))
                 && let Err(words) = found(resource_index::check(ctx, &version.snapshot, index).await)?
             {
                 report.problems.push(format!("version {number}: {words}"));

@@ -37,11 +37,7 @@ pub struct Indexed {
 ///
 /// # Errors
 /// [`Error::Broken`] for a version that cannot be read; those of the ports.
-pub async fn index(
-    ctx: &Context,
-    stack: StackId,
-    mut each: impl FnMut(u64),
-) -> Result<Indexed, Error> {
+pub async fn index(ctx: &Context, stack: StackId, mut each: impl FnMut(u64)) -> Result<Indexed, Error> {
     let head = store::read(ctx, &StackHead::key(stack)).await?;
     let mut done = Indexed { address: head.map(|head| head.value.address), ..Indexed::default() };
     let mut before: Option<Snapshot> = None;
@@ -88,7 +84,7 @@ async fn wanted(
     let Some(scanned) = scanned else {
         return Err(Error::Broken(format!("the blob {} is not a deployment", snapshot.blob)));
     };
-    make(ctx, (stack, version.update), version.version, before, scanned).await.map(Some)
+    make(ctx, stack, (version.version, snapshot), before, scanned).await.map(Some)
 }
 
 /// Attaches an index to a version, and to the head if it is the current one. False if the version was erased meanwhile.
@@ -120,7 +116,7 @@ async fn attach(
         }
         if let Some(former) = former.filter(|former| index.as_ref() != Some(former)) {
             // Kept as long as another version names it.
-            let due = Due::Blob { key: former.blob, stack: Some(stack) };
+            let due = Due::Blob { key: next.snapshot.index_blob(&former), stack: Some(stack) };
             writes.push(due_write(ctx, &due, ctx.now().plus(BLOB_OUTLIVES)));
         }
         if store::commit(ctx, writes).await?.is_ok() {

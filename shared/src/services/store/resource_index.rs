@@ -13,16 +13,16 @@ use super::compression::gunzip;
 use super::{hash_blob, put_blob, retry, sha256_hex};
 use crate::account;
 use crate::context::Context;
-use crate::domain::ids::{StackId, UpdateId};
+use crate::domain::ids::StackId;
 use crate::domain::resource_index::{
     Block, Built, Damaged, Directory, Entry, Key, Places, Previous, PreviousEntry, Scanned, build, edges_in,
     entries_in, inflate, rows_in, scan, text_hash,
 };
 use crate::layout::{Snapshot, SnapshotIndex};
 use crate::ports::{BlobKey, PortError};
+use crate::services::Error;
 use crate::services::store::stack_lookup;
 use crate::services::work::{self, SMALL_BYTES_MAX};
-use crate::services::Error;
 
 /// The memory that an entry of the index before takes, in bytes: an item of two lists.
 const ENTRY_BYTES: u64 = 128;
@@ -44,18 +44,18 @@ fn key(text: &str) -> Result<BlobKey, Error> {
     BlobKey::parse(text).ok_or_else(|| Error::Broken(format!("{text:?} is not a blob key")))
 }
 
-/// Makes and stores the index of a version. `before` is the snapshot of the version before, whose index tells which
+/// Makes and stores the index of a version with this snapshot. `before` is the snapshot of the version before, whose index tells which
 /// resources changed; if that cannot be read because it is damaged, changes are known from this version on.
 pub(in crate::services) async fn make(
     ctx: &Context,
-    (stack, update): (StackId, UpdateId),
-    version: u64,
+    stack: StackId,
+    (version, snapshot): (u64, &Snapshot),
     before: Option<&Snapshot>,
     scanned: Scanned,
 ) -> Result<SnapshotIndex, Error> {
-    let previous = match before.and_then(|snapshot| snapshot.index.as_ref()) {
+    let previous = match before.and_then(|snapshot| Some((snapshot, snapshot.index.as_ref()?))) {
         None => None,
-        Some(index) => match previous(ctx, index).await {
+        Some((snapshot, index)) => match previous(ctx, snapshot, index).await {
             Ok(previous) => Some(previous),
             Err(error @ (Error::Broken(_) | Error::TooNew(_))) => {
                 tracing::warn!(%stack, version, error = &error as &dyn std::error::Error, "an index is damaged");
@@ -64,44 +64,40 @@ pub(in crate::services) async fn make(
             Err(error) => return Err(error),
         },
     };
+    let size = scanned.bytes();
     let work = move || Ok(build(scanned, version, previous.as_ref()));
-    let Built { bytes, places, entries, since } = work::on(SMALL_BYTES_MAX + 1, work).await?;
+    let Built { bytes, places, entries, since } = work::on(size, work).await?;
     let sha256 = sha256_hex(&bytes);
     let directory = places.directory();
     let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let directory = bytes.get(within(directory.start)..within(directory.end)).unwrap_or_default();
-    let blob = Snapshot::new_index_blob(stack, update, &sha256);
     let index = SnapshotIndex {
-        blob: blob.to_string(),
-        directory_sha256: sha256_hex(directory),
+        directory: directory_hash(directory),
         sha256,
         since,
         entries,
-        lookup_bytes: places.lookup_bytes,
-        directory_bytes: places.directory_bytes,
-        first_rows_bytes: places.first_rows_bytes,
-        rows_bytes: places.rows_bytes,
-        edges_bytes: places.edges_bytes,
+        bytes: SnapshotIndex::lengths(&places),
     };
-    put_blob(ctx, &blob, bytes.into()).await?;
+    put_blob(ctx, &key(&snapshot.index_blob(&index))?, bytes.into()).await?;
     Ok(index)
 }
 
 /// What an index tells about the next version. One read.
-async fn previous(ctx: &Context, index: &SnapshotIndex) -> Result<Previous, Error> {
+async fn previous(ctx: &Context, snapshot: &Snapshot, index: &SnapshotIndex) -> Result<Previous, Error> {
+    let blob = snapshot.index_blob(index);
     let places = index.places();
     let range = places.lookup_and_directory();
     let reserved = range.end.saturating_add(index.entries.saturating_mul(ENTRY_BYTES));
     account::take(usize::try_from(reserved).unwrap_or(usize::MAX)).await?;
-    let bytes = read_range(ctx, &index.blob, range).await?;
+    let bytes = read_range(ctx, &blob, range).await?;
     let index = index.clone();
     let read = move || {
-        let damaged = |error: Damaged| broken(&index.blob, &error);
+        let damaged = |error: Damaged| broken(&blob, &error);
         let lookup_bytes = usize::try_from(places.lookup_bytes).unwrap_or(usize::MAX);
         let (lookup, directory) = bytes
             .split_at_checked(lookup_bytes)
-            .ok_or_else(|| Error::Broken(format!("the blob {} is too short", index.blob)))?;
-        let directory = parse_directory(&index, directory)?;
+            .ok_or_else(|| Error::Broken(format!("the blob {blob} is too short")))?;
+        let directory = parse_directory(&blob, &index, directory)?;
         let mut entries = Vec::with_capacity(usize::try_from(index.entries).unwrap_or_default());
         for block in directory.lookup() {
             let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -114,11 +110,17 @@ async fn previous(ctx: &Context, index: &SnapshotIndex) -> Result<Previous, Erro
     work::on(usize::try_from(reserved).unwrap_or(usize::MAX), read).await
 }
 
-fn parse_directory(index: &SnapshotIndex, bytes: &[u8]) -> Result<Directory, Error> {
-    if sha256_hex(bytes) != index.directory_sha256 {
-        return Err(Error::Broken(format!("the directory of the blob {} does not match its hash", index.blob)));
+fn parse_directory(blob: &str, index: &SnapshotIndex, bytes: &[u8]) -> Result<Directory, Error> {
+    if directory_hash(bytes) != index.directory {
+        return Err(Error::Broken(format!("the directory of the blob {blob} does not match its hash")));
     }
-    Directory::parse(bytes, &index.places()).map_err(|damaged| broken(&index.blob, &damaged))
+    Directory::parse(bytes, &index.places()).map_err(|damaged| broken(blob, &damaged))
+}
+
+fn directory_hash(bytes: &[u8]) -> String {
+    let mut hash = sha256_hex(bytes);
+    hash.truncate(SnapshotIndex::DIRECTORY_DIGITS);
+    hash
 }
 
 /// Reads a part of a blob, whose bytes are reserved.
@@ -164,11 +166,12 @@ pub(in crate::services) async fn open(
     let range = if wants_rows { places.directory_and_first_rows() } else { places.directory() };
     let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
     account::take(length.saturating_mul(2)).await?;
-    let mut bytes = read_range(ctx, &index.blob, range).await?;
+    let blob = snapshot.index_blob(index);
+    let mut bytes = read_range(ctx, &blob, range).await?;
     let directory_bytes = usize::try_from(places.directory_bytes).unwrap_or(usize::MAX);
     let directory = bytes.split_to(directory_bytes.min(bytes.len()));
-    let directory = parse_directory(index, &directory)?;
-    Ok(Some(Opened { directory, source: Source::Stored(index.blob.clone()), places, first_rows: bytes }))
+    let directory = parse_directory(&blob, index, &directory)?;
+    Ok(Some(Opened { directory, source: Source::Stored(blob), places, first_rows: bytes }))
 }
 
 async fn open_unindexed(ctx: &Context, version: u64, snapshot: &Snapshot) -> Result<Option<Opened>, Error> {
@@ -203,7 +206,8 @@ impl Opened {
         let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
             return Ok(Walk { name, blocks: blocks.iter(), reading: Reading::of(Bytes::new()) });
         };
-        let longest = |length: fn(&Block) -> u32| blocks.iter().map(length).max().unwrap_or_default() as usize;
+        let longest =
+            |length: fn(&Block) -> u32| blocks.iter().map(length).max().unwrap_or_default() as usize;
         let raw = longest(|block| block.bytes_raw).saturating_mul(2);
         account::take(longest(|block| block.bytes).saturating_add(raw).saturating_add(PIECE_BYTES)).await?;
         let range = first.at..last.range().end;
@@ -345,7 +349,8 @@ pub(in crate::services) async fn resource_text(
     // The text, what is parsed of it, and the masked parts; and the pieces on the way.
     account::take(bytes.saturating_mul(4).saturating_add(2 * PIECE_BYTES)).await?;
     let mut reading = Reading::open(ctx, &snapshot.blob, 0..snapshot.bytes_gzip).await?;
-    let mut decoder = GzDecoder::new(Window { skip: entry.offset, length: bytes, found: Vec::with_capacity(bytes) });
+    let mut decoder =
+        GzDecoder::new(Window { skip: entry.offset, length: bytes, found: Vec::with_capacity(bytes) });
     let broken = |why: &str| Error::Broken(format!("the blob {}: {why}", snapshot.blob));
     while decoder.get_ref().found.len() < bytes {
         let Some(piece) = reading.piece().await? else { return Err(broken("a resource is missing")) };
@@ -354,7 +359,9 @@ pub(in crate::services) async fn resource_text(
             let written = decoder.write_all(&piece).and_then(|()| decoder.flush());
             let is_whole = decoder.get_ref().found.len() == bytes;
             match written {
-                Err(error) if !is_whole => Err(Error::Broken(format!("stored bytes do not inflate: {error}"))),
+                Err(error) if !is_whole => {
+                    Err(Error::Broken(format!("stored bytes do not inflate: {error}")))
+                }
                 _ => Ok(decoder),
             }
         };
@@ -399,9 +406,10 @@ pub(in crate::services) async fn check(
     snapshot: &Snapshot,
     index: &SnapshotIndex,
 ) -> Result<(), Error> {
-    let wrong = |words: &str| Error::Broken(format!("the index in {}: {words}", index.blob));
-    match hash_blob(ctx, &key(&index.blob)?).await? {
-        None => return Err(Error::Broken(format!("the blob {} is missing", index.blob))),
+    let blob = snapshot.index_blob(index);
+    let wrong = |words: &str| Error::Broken(format!("the index in {blob}: {words}"));
+    match hash_blob(ctx, &key(&blob)?).await? {
+        None => return Err(Error::Broken(format!("the blob {blob} is missing"))),
         Some(sha256) if sha256 != index.sha256 => return Err(wrong("it does not match its hash")),
         Some(_) => {}
     }

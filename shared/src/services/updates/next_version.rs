@@ -77,14 +77,12 @@ pub(super) async fn store_version(
                 secrets_url: folded.secrets_url,
                 index: None,
             };
-            let before = head.snapshot.as_ref();
+            let (described, before) = (snapshot.clone(), head.snapshot.as_ref());
+            let scanned = folded.scanned;
             let index = async {
-                match folded.scanned {
-                    Some(scanned) => {
-                        resource_index::make(ctx, (stack, update), version, before, scanned).await.map(Some)
-                    }
-                    None => Ok(None),
-                }
+                let Some(scanned) = scanned else { return Ok(None) };
+                let of = (version, &described);
+                Box::pin(resource_index::make(ctx, stack, of, before, scanned)).await.map(Some)
             };
             let ((), (payload, tail), index) = futures::try_join!(
                 store::put_blob(ctx, &key, folded.gzip),

@@ -218,7 +218,7 @@ async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Err
         query.after = page.items.last().map(|item| item.key.sort.clone());
         for item in page.items {
             let StackVersion { version: number, update, snapshot, .. } = StackVersion::decode(&item.value)?;
-            let blobs = snapshot.blobs().map(|(key, _)| key.to_owned()).collect();
+            let blobs = snapshot.blobs().map(|(key, _)| key).collect();
             listed.push(Listed { key: item.key, number, update, blobs });
         }
         if !page.more {
@@ -319,7 +319,7 @@ pub(crate) fn erase_versions(
     for item in items {
         match StackVersion::decode(&item.value) {
             Ok(version) => {
-                blobs.extend(version.snapshot.blobs().map(|(key, _)| key.to_owned()));
+                blobs.extend(version.snapshot.blobs().map(|(key, _)| key));
                 // The outputs, if they were too long for an item. Their own due item may be later than this one.
                 blobs.insert(StackOutputs::new_blob(stack, version.update).to_string());
             }

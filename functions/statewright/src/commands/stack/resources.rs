@@ -123,7 +123,8 @@ impl Row {
             (self.external, "external"),
             (self.protect, "protected"),
         ];
-        let marks: Vec<&str> = marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
+        let marks: Vec<&str> =
+            marks.into_iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| mark).collect();
         marks.join(", ")
     }
 
@@ -408,7 +409,8 @@ pub(super) async fn history(history: History, out: Output) -> anyhow::Result<()>
                 break;
             }
             let mut page: Value = session.client.json(call.clone().query(NEXT, &token)).await?;
-            if let (Some(all), Some(more)) = (whole["entries"].as_array_mut(), page["entries"].as_array_mut()) {
+            if let (Some(all), Some(more)) = (whole["entries"].as_array_mut(), page["entries"].as_array_mut())
+            {
                 all.append(more);
             }
             next = page[NEXT].as_str().filter(|next| *next != token).map(str::to_owned);

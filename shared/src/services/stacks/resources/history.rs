@@ -1,7 +1,7 @@
 //! The versions that changed one resource. Each index tells which version changed it last, and which one before that, so
 //! only these versions are read.
 
-use super::{Found, find, find_entry, missing, open};
+use super::{Found, check_named, find, find_entry, missing, open};
 use crate::context::Context;
 use crate::domain::ids::StackId;
 use crate::domain::names::StackAddress;
@@ -81,6 +81,7 @@ pub async fn list(
     from: Option<u64>,
 ) -> Result<History, Error> {
     let Found { id, version, snapshot } = find(ctx, caller, address, version).await?;
+    check_named(urn)?;
     let Some(snapshot) = snapshot else { return Err(missing(address, version, urn)) };
     let sees_values = caller.sees_values(ctx, address).await?;
     let first = match from {
@@ -127,7 +128,9 @@ impl Reader<'_> {
         loop {
             self.links += 1;
             let record = store::read(self.ctx, &StackVersion::key(self.id, version)).await?;
-            let Some(record) = record.map(|record| record.value) else { return Ok(Step::End(End::Erased(version))) };
+            let Some(record) = record.map(|record| record.value) else {
+                return Ok(Step::End(End::Erased(version)));
+            };
             let opened = Box::pin(resource_index::open(self.ctx, version, &record.snapshot, false)).await?;
             let Some(opened) = opened else { return Ok(Step::End(End::Unindexed(version))) };
             let Some(entry) = find_entry(self.ctx, &opened, self.urn, false).await? else {
@@ -168,8 +171,9 @@ impl Reader<'_> {
                 let new = self.text(record.version, &record.snapshot, &entry).await?;
                 let old = self.text(before.record.version, &before.record.snapshot, &before.entry).await?;
                 match (&old, &new) {
-                    (Some(old), Some(new)) => changes(old, new, self.sees_values)
-                        .ok_or_else(|| Error::Broken(format!("a resource in stack {} is damaged", self.id)))?,
+                    (Some(old), Some(new)) => changes(old, new, self.sees_values).ok_or_else(|| {
+                        Error::Broken(format!("a resource in stack {} is damaged", self.id))
+                    })?,
                     _ => (Op::Change, Vec::new(), true),
                 }
             }
@@ -178,7 +182,12 @@ impl Reader<'_> {
     }
 
     /// The text of the resource in a version; `None` if it is too long to be compared.
-    async fn text(&mut self, version: u64, snapshot: &Snapshot, entry: &Entry) -> Result<Option<String>, Error> {
+    async fn text(
+        &mut self,
+        version: u64,
+        snapshot: &Snapshot,
+        entry: &Entry,
+    ) -> Result<Option<String>, Error> {
         if entry.bytes > COMPARED_BYTES_MAX {
             return Ok(None);
         }

@@ -179,7 +179,13 @@ fn words(filter: &str) -> Result<Vec<String>, Error> {
 
 impl Page {
     /// Adds a row, or notes that the next page begins with it.
-    async fn add(&mut self, number: u32, row: &Row<&str>, count: &mut usize, size: usize) -> Result<(), Error> {
+    async fn add(
+        &mut self,
+        number: u32,
+        row: &Row<&str>,
+        count: &mut usize,
+        size: usize,
+    ) -> Result<(), Error> {
         if *count == size {
             self.next.get_or_insert(Position { version: self.version, row: number });
             return Ok(());
@@ -311,6 +317,11 @@ async fn find_row(
     Err(missing(address, version, urn))
 }
 
+/// Refuses a request that names no resource, once it is known that the caller may see the stack.
+pub(super) fn check_named(urn: &str) -> Result<(), Error> {
+    if urn.is_empty() { Err(InvalidInput::NoUrn.into()) } else { Ok(()) }
+}
+
 pub(super) fn missing(address: &StackAddress, version: u64, urn: &str) -> Error {
     let urn = urn.chars().take(200).collect();
     StackError::NoResource { address: address.clone(), version, urn }.into()
@@ -439,6 +450,7 @@ pub async fn get(
     which: Which<'_>,
 ) -> Result<Detail, Error> {
     let Found { version, snapshot, .. } = find(ctx, caller, address, which.version).await?;
+    check_named(which.urn)?;
     let Some(snapshot) = snapshot else { return Err(missing(address, version, which.urn)) };
     let sees_values = caller.sees_values(ctx, address).await?;
     let opened = open(ctx, address, version, &snapshot, false).await?;
@@ -463,7 +475,8 @@ pub async fn get(
     // Hashes of URNs may be equal by chance.
     let row = row.filter(|row| is_same_resource(&row.urn, which.urn)).ok_or_else(missing)?;
     let view = View::of(&text, sees_values);
-    let view = view.ok_or_else(|| Error::Broken(format!("the blob {}: a resource is damaged", snapshot.blob)))?;
+    let view =
+        view.ok_or_else(|| Error::Broken(format!("the blob {}: a resource is damaged", snapshot.blob)))?;
     Ok(Detail {
         version,
         since: opened.directory.since,

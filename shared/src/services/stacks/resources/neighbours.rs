@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Found, Which, each_edge, find, find_row, missing, open, rows};
+use super::{Found, Which, check_named, each_edge, find, find_row, missing, open, rows};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
 use crate::domain::resource_index::{Edge, EdgeKind, Row};
@@ -44,6 +44,7 @@ pub async fn neighbours(
     hops: u64,
 ) -> Result<Neighbours, Error> {
     let Found { version, snapshot, .. } = find(ctx, caller, address, which.version).await?;
+    check_named(which.urn)?;
     let Some(snapshot) = snapshot else { return Err(missing(address, version, which.urn)) };
     let opened = open(ctx, address, version, &snapshot, false).await?;
     let middle = find_row(ctx, address, version, &opened, (which.urn, Some(which.is_delete))).await?;
