@@ -227,6 +227,12 @@ async fn everything_else(functions: &Functions) {
 
     get("/readyz").await;
     get(&format!("/api/stacks/{ORG}/whole/dev/updates/latest/timeline")).await;
+    let listed = get(&format!("/api/stacks/{ORG}/whole/dev/resources")).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let urn = listed["resources"][0]["urn"].as_str().unwrap();
+    for tail in ["resource", "resource/history", "resource/neighbours"] {
+        get(&format!("/api/stacks/{ORG}/whole/dev/{tail}?urn={urn}")).await;
+    }
     inspect_update().await;
 }
 

@@ -560,10 +560,16 @@ impl Watched {
             "/updates/1/summary",
             "/updates/1/previews",
             "/updates/1/timeline",
-            "/resources",
             "/resources?filter=item&size=2",
         ] {
             self.get(&format!("{stack}{tail}")).await;
+        }
+        let listed = self.get(&format!("{stack}/resources")).await;
+        for row in listed["resources"].as_array().unwrap() {
+            let urn = row["urn"].as_str().unwrap();
+            for tail in ["resource", "resource/history", "resource/neighbours"] {
+                self.get(&format!("{stack}/{tail}?urn={urn}")).await;
+            }
         }
         self.get(&format!("{stack}/refresh/{update}")).await;
         self.get(&format!("{stack}/refresh/{update}/events")).await;

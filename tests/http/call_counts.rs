@@ -183,7 +183,7 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     stack.get(&format!("/resource/neighbours?urn={urn}")).send().await.expect(200);
     note("neighbours");
     stack.get(&format!("/resource/neighbours?hops=3&urn={urn}")).send().await.expect(200);
-    note("neighbours of 3 hops");
+    note("neighbours, 3 hops");
     app.get(&format!("/api/user/stacks?project={}", stack.project)).send().await.expect(200);
     note("list of a project");
     app.request(reqwest::Method::HEAD, &format!("/api/stacks/{ORG}/{}", stack.project)).send().await;
@@ -282,7 +282,8 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     // what is being updated. A complete reads the record, in parallel with the tail if that is not cached, and
     // seals after it. Then it reads log, summary and detail, and head and base concurrently, the name in
     // parallel with the new state, and publishes. Its blobs: it reads the base and the large append and puts
-    // the new state; without a change it does none of these.
+    // the new state, and it reads the index of the base and puts that of the new state; without a change it does
+    // none of these. A list reads the head and one part of its index.
     insta::assert_snapshot!(costs(&app, || describe_calls(counter.take()), &stack).await, @r"
     capabilities        nothing
     user                nothing
@@ -294,6 +295,12 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     outputs             2 get, 1 commit (3)
     history page        1 get, 1 query (2)
     latest update       2 get (2)
+    resources           1 get, 1 blob get (2)
+    resources filtered  1 get, 1 blob get (2)
+    resources below one 1 get, 2 blob get (3)
+    resource            1 get, 5 blob get (5)
+    neighbours          1 get, 5 blob get (6)
+    neighbours, 3 hops  1 get, 7 blob get (8)
     list of a project   1 query (1)
     project exists      1 query (1)
     tags                2 get, 1 joint commit (3)
@@ -312,7 +319,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     get running stack   4 get (4)
     export running      2 get, 1 query, 2 blob get (5)
     renew               4 get, 1 commit (2)
-    complete            5 get, 1 query, 2 joint commit, 2 blob get, 1 blob put (6)
+    complete            5 get, 1 query, 2 joint commit, 3 blob get, 2 blob put (7)
     complete again      1 get, 1 query, 1 commit (2)
     first save          1 query, 1 commit (2)
     delta               1 commit (1)
@@ -320,13 +327,13 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     delta after others  1 query, 2 commit (3)
     delta refused       1 query (1)
     save                1 commit (1)
-    complete saves      5 get, 1 query, 2 joint commit, 1 blob get, 1 blob put (6)
+    complete saves      5 get, 1 query, 2 joint commit, 2 blob get, 2 blob put (7)
     cancel              6 get, 1 query, 2 joint commit, 1 blob get (7)
-    import              3 get, 1 joint commit, 1 blob get, 1 blob put (5)
+    import              3 get, 1 joint commit, 2 blob get, 2 blob put (6)
     create stack        1 joint commit (1)
     rename empty stack  6 get, 1 joint commit (7)
     delete stack        3 get, 1 joint commit (4)
-    rename              6 get, 1 joint commit, 1 blob get, 1 blob put (8)
+    rename              6 get, 1 joint commit, 2 blob get, 2 blob put (9)
 ");
 }
 
@@ -353,7 +360,7 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     insta::assert_snapshot!(table, @r"
     begin               8 get, 1 joint commit, 1 blob get, 1 key opened (7)
     append              1 get, 1 query, 1 commit (2)
-    complete            6 get, 2 query, 2 joint commit, 1 blob get, 1 blob put (7)
+    complete            6 get, 2 query, 2 joint commit, 2 blob get, 2 blob put (8)
     ");
 }
 
@@ -406,6 +413,12 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     outputs             1 written, 2 read (3)
     history page        2 read (2)
     latest update       2 read (2)
+    resources           1 read, 1 got (2)
+    resources filtered  1 read, 1 got (2)
+    resources below one 1 read, 2 got (3)
+    resource            1 read, 5 got (6)
+    neighbours          1 read, 5 got (6)
+    neighbours, 3 hops  1 read, 7 got (8)
     list of a project   1 read (1)
     project exists      1 read (1)
     tags                4 written, 2 read (3)
@@ -424,7 +437,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     get running stack   4 read (4)
     export running      3 read, 2 got (5)
     renew               1 written, 4 read (5)
-    complete            16 written, 6 read, 1 put, 2 got (11)
+    complete            16 written, 6 read, 2 put, 3 got (13)
     complete again      1 written, 2 read (3)
     first save          1 written, 1 read (2)
     delta               1 written (1)
@@ -432,13 +445,13 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     delta after others  2 written, 1 read (3)
     delta refused       1 read (1)
     save                1 written (1)
-    complete saves      16 written, 6 read, 1 put, 1 got (10)
+    complete saves      16 written, 6 read, 2 put, 2 got (12)
     cancel              14 written, 7 read, 1 got (10)
-    import              16 written, 3 read, 1 put, 1 got (6)
+    import              16 written, 3 read, 2 put, 2 got (8)
     create stack        6 written (1)
     rename empty stack  12 written, 6 read (7)
     delete stack        10 written, 3 read (4)
-    rename              22 written, 6 read, 1 put, 1 got (9)
+    rename              22 written, 6 read, 2 put, 2 got (11)
 ");
 }
 

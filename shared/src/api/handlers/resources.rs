@@ -127,7 +127,7 @@ pub(crate) async fn history(
     Query(query): Parameters,
 ) -> Answer {
     let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
-    let from = position(&query)?.map(|from| from.parse().map_err(|_| invalid())).transpose()?;
+    let from = position(&query)?.map(|from| from.parse::<u64>().map_err(|_| invalid())).transpose()?;
     let of = (urn(&query), version(&query)?);
     let found = Box::pin(history_service::list(&app, &caller, &address, of, from)).await?;
     let History { entries, next, end } = found;

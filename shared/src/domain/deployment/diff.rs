@@ -77,7 +77,7 @@ pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
             diff.added.push(place.0.clone());
             continue;
         };
-        let mut changes = Vec::new();
+        let mut changes: Vec<Change> = Vec::new();
         compare("", old, text, 0, &mut changes);
         changes.retain(|change| !TIMES.contains(&change.path.as_str()));
         if !changes.is_empty() {
@@ -110,7 +110,7 @@ fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Occurrence, &'a str)> {
 
 /// The differences between two JSON texts, by path.
 pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> {
-    let mut changes = Vec::new();
+    let mut changes: Vec<Change> = Vec::new();
     compare("", one, other, 0, &mut changes);
     changes
 }
@@ -118,9 +118,9 @@ pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> 
 /// The differences between two texts of a resource, each with the old and the new value as JSON. They contain secrets as
 /// they are stored.
 pub(in crate::domain) fn valued_changes<'a>(one: &'a str, other: &'a str) -> Vec<Valued<'a>> {
-    let mut changes = Vec::new();
+    let mut changes: Vec<Valued<'a>> = Vec::new();
     compare("", one, other, 0, &mut changes);
-    changes.retain(|valued: &Valued<'_>| !TIMES.contains(&valued.change.path.as_str()));
+    changes.retain(|valued| !TIMES.contains(&valued.change.path.as_str()));
     changes
 }
 

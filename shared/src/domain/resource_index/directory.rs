@@ -166,7 +166,7 @@ impl Directory {
     /// [`Damaged`], also for the format of a newer program.
     pub fn parse(bytes: &[u8], places: &Places) -> Result<Self, Damaged> {
         let mut taker = Taker::new(bytes);
-        if taker.bytes()? != MAGIC {
+        if taker.bytes::<5>()? != MAGIC {
             return Err(Damaged("its format is not known: a newer version of the server may have made it"));
         }
         let (version, since) = (taker.number()?, taker.number()?);
@@ -230,7 +230,7 @@ pub fn inflate(block: &Block, compressed: &[u8]) -> Result<Vec<u8>, Damaged> {
 /// [`Damaged`].
 pub fn rows_in<'a>(block: &Block, raw: &'a [u8]) -> Result<Vec<Row<&'a str>>, Damaged> {
     let mut taker = Taker::new(raw);
-    let row = |_| {
+    let row = |_| -> Result<Row<&'a str>, Damaged> {
         Ok(Row {
             urn: taker.text()?,
             own_type: taker.text()?,
@@ -245,7 +245,7 @@ pub fn rows_in<'a>(block: &Block, raw: &'a [u8]) -> Result<Vec<Row<&'a str>>, Da
             changed: taker.number()?,
         })
     };
-    let rows = (0..block.count).map(row).collect::<Result<_, _>>()?;
+    let rows = (0..block.count).map(row).collect::<Result<Vec<_>, Damaged>>()?;
     if taker.is_empty() { Ok(rows) } else { Err(Damaged("a block is too long")) }
 }
 
@@ -255,7 +255,7 @@ pub fn rows_in<'a>(block: &Block, raw: &'a [u8]) -> Result<Vec<Row<&'a str>>, Da
 /// [`Damaged`].
 pub fn entries_in(block: &Block, raw: &[u8]) -> Result<Vec<Entry>, Damaged> {
     let mut taker = Taker::new(raw);
-    let entry = |_| {
+    let entry = |_| -> Result<Entry, Damaged> {
         Ok(Entry {
             key: Key::from_be_bytes(taker.bytes()?),
             row: taker.some()?,
@@ -266,7 +266,7 @@ pub fn entries_in(block: &Block, raw: &[u8]) -> Result<Vec<Entry>, Damaged> {
             bytes: taker.number()?,
         })
     };
-    let entries = (0..block.count).map(entry).collect::<Result<_, _>>()?;
+    let entries = (0..block.count).map(entry).collect::<Result<Vec<_>, Damaged>>()?;
     if taker.is_empty() { Ok(entries) } else { Err(Damaged("a block is too long")) }
 }
 

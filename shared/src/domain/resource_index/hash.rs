@@ -23,7 +23,7 @@ const ROOT: &str = "\u{1}";
 const START: &str = "\u{2}";
 
 /// A URN without the names of stack and project, which also name the resource that represents the stack.
-pub fn normal_urn(urn: &str) -> Cow<'_, str> {
+pub(super) fn normal_urn(urn: &str) -> Cow<'_, str> {
     match Urn::parse(urn) {
         None => Cow::Borrowed(urn),
         Some(parts) if is_root(&parts) => Cow::Borrowed(ROOT),
@@ -40,7 +40,7 @@ fn is_root(urn: &Urn<'_>) -> bool {
 pub fn key_of(urn: &str, is_delete: bool) -> Key {
     let digest = Sha256::digest(normal_urn(urn).as_bytes());
     let first = digest.first_chunk().copied().map(u64::from_be_bytes).unwrap_or_default();
-    first & !1 | u64::from(is_delete)
+    (first & !1) | u64::from(is_delete)
 }
 
 /// The hash of a resource's text: of all its members, with ciphertexts, without the times when it was written. `None` for

@@ -138,9 +138,9 @@ fn row_of_resource(resource: &Resource<'_>, members: &[(json::Key<'_>, &str)]) -
 }
 
 /// The URNs that a resource refers to, apart from its parent.
-fn references<'r>(resource: &'r Resource<'_>) -> impl Iterator<Item = (&'r str, EdgeKind)> {
+fn references<'r, 'a>(resource: &'r Resource<'a>) -> impl Iterator<Item = (&'r str, EdgeKind)> {
     let one = |urn: &'r str, kind| (!urn.is_empty()).then_some((urn, kind)).into_iter();
-    let all = |urns: &'r [Cow<'_, str>], kind| urns.iter().map(move |urn| (urn.as_ref(), kind));
+    let all = |urns: &'r [Cow<'a, str>], kind| urns.iter().map(move |urn| (urn.as_ref(), kind));
     let provider = resource.provider.rsplit_once("::").map_or("", |(urn, _)| urn);
     all(&resource.dependencies, EdgeKind::Dependency)
         .chain(resource.property_dependencies.iter().flat_map(move |(_, urns)| all(urns, EdgeKind::Property)))

@@ -12,10 +12,10 @@ use crate::domain::secret;
 use crate::domain::urn::{DELIMITER, PREFIX, ROOT_STACK_TYPE, Urn};
 
 /// Changes of one resource in one version that are listed, at most.
-pub const CHANGES_MAX: usize = 100;
+const CHANGES_MAX: usize = 100;
 
 /// The length of a value that is shown with a change, in bytes, at most.
-pub const VALUE_BYTES_MAX: usize = 1_000;
+const VALUE_BYTES_MAX: usize = 1_000;
 
 /// The parts of a resource that are shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub struct PropertyChange {
     pub new: Option<String>,
 }
 
-/// The changes of a resource from one text to another: whether it was replaced, the first [`CHANGES_MAX`] changes, and
+/// The changes of a resource from one text to another: whether it was replaced, the first 100 changes, and
 /// whether there are more. The texts may have been written under different names of the stack.
 pub fn changes(old: &str, new: &str, sees_values: bool) -> Option<(Op, Vec<PropertyChange>, bool)> {
     let (then, now) = (read(old)?, read(new)?);
@@ -152,11 +152,8 @@ fn read(text: &str) -> Option<Resource<'_>> {
 /// The text of a resource under a later name of its stack.
 fn renamed(text: &str, then: &str, now: &str) -> String {
     let start = |urn: &Urn<'_>| format!("{PREFIX}{}{DELIMITER}{}{DELIMITER}", urn.stack, urn.project);
-    let root = |urn: &Urn<'_>| {
-        let root =
-            Urn { qualified_type: ROOT_STACK_TYPE, name: &format!("{}-{}", urn.project, urn.stack), ..*urn };
-        format!("{root}\"")
-    };
+    let root =
+        |urn: &Urn<'_>| format!("{}{ROOT_STACK_TYPE}{DELIMITER}{}-{}\"", start(urn), urn.project, urn.stack);
     match (Urn::parse(then), Urn::parse(now)) {
         (Some(one), Some(other)) if start(&one) != start(&other) => {
             text.replace(&root(&one), &root(&other)).replace(&start(&one), &start(&other))

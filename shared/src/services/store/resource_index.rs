@@ -44,8 +44,8 @@ fn key(text: &str) -> Result<BlobKey, Error> {
     BlobKey::parse(text).ok_or_else(|| Error::Broken(format!("{text:?} is not a blob key")))
 }
 
-/// Makes and stores the index of a version with this snapshot. `before` is the snapshot of the version before, whose index tells which
-/// resources changed; if that cannot be read because it is damaged, changes are known from this version on.
+/// Makes and stores the index of a version with this snapshot. `before` is the snapshot of the version before, whose
+/// index tells which resources changed; if that is damaged, changes are known from this version on.
 pub(in crate::services) async fn make(
     ctx: &Context,
     stack: StackId,
