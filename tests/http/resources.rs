@@ -10,7 +10,7 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::{Record, StackHead, StackVersion, put};
-use statewright_shared::ports::{Expect, Ids, Ledger as _};
+use statewright_shared::ports::{Blobs as _, Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check;
 use statewright_shared::services::stacks::indexing;
 use statewright_shared::settings::{Retention, Settings};
@@ -367,14 +367,9 @@ async fn a_history_follows_what_changed_a_resource() {
         "created 2",
     ];
     assert_eq!(history(&stack, "a").await, expected);
-    let of_deleted = [
-        "8 create: ",
-        "7 change: inputs.size changed 2>3",
-        "3 change: inputs.size changed 1>2",
-        "1 create: ",
-        "created 1",
-    ];
-    assert_eq!(history(&stack, "b").await, &of_deleted[1..]);
+    let of_other =
+        ["7 change: inputs.size changed 2>3", "3 change: inputs.size changed 1>2", "1 create: ", "created 1"];
+    assert_eq!(history(&stack, "b").await, of_other);
     // The history seen from an old version, and that of a resource that is gone.
     let urn = quoted(&stack.urn("a"));
     let at = async |version: u64| {
@@ -491,6 +486,13 @@ impl Kept {
         }
     }
 
+    /// Sweeps until nothing can be due any more.
+    async fn sweep(&self) {
+        for _ in 0..10 {
+            self.app.sweep().await;
+        }
+    }
+
     async fn index(&self) -> u64 {
         indexing::index(&self.app.context, self.stack().await, |_| ()).await.unwrap().indexed
     }
@@ -537,7 +539,7 @@ async fn versions_of_an_older_program_are_indexed_by_the_operator() {
     assert_eq!(history(&stack, "a").await, whole);
     let before = kept.indexes();
     kept.app.advance(Duration::from_secs(40 * 86_400));
-    kept.app.sweep().await;
+    kept.sweep().await;
     assert!(kept.indexes() < before);
     assert_eq!(kept.problems().await, [""; 0]);
     assert_eq!(history(&stack, "a").await, whole);
@@ -573,7 +575,8 @@ async fn a_history_ends_where_versions_were_erased() {
     let kept = Kept::with(retention).await;
     let stack = Stack::new(&kept.app).await;
     sizes(&stack, 1..=6).await;
-    kept.app.sweep().await;
+    kept.app.advance(Duration::from_secs(3_600));
+    kept.sweep().await;
     let lines = history(&stack, "a").await;
     assert_eq!(
         lines,
@@ -587,14 +590,14 @@ async fn a_history_ends_where_versions_were_erased() {
     // The indexes of erased versions are deleted with their deployments.
     let before = kept.indexes();
     kept.app.advance(Duration::from_secs(40 * 86_400));
-    kept.app.sweep().await;
+    kept.sweep().await;
     assert_eq!((before, kept.indexes()), (6, 3));
     assert_eq!(kept.problems().await, [""; 0]);
     kept.app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await.expect(204);
     kept.app.advance(Duration::from_secs(100 * 86_400));
-    kept.app.sweep().await;
+    kept.sweep().await;
     kept.app.advance(Duration::from_secs(100 * 86_400));
-    kept.app.sweep().await;
+    kept.sweep().await;
     assert_eq!(kept.indexes(), 0);
 }
 
@@ -650,5 +653,5 @@ async fn i10_cheap_a_history_reads_the_versions_that_changed_it() {
     stack.get(&format!("/resource/history?urn={urn}")).send().await.expect(200);
     // The head and the current index; then, for each of three versions, its record, its directory and its entry;
     // and two texts.
-    assert_eq!(describe_calls(counter.take()), "4 get, 10 blob get (13)");
+    assert_eq!(describe_calls(counter.take()), "4 get, 10 blob get (14)");
 }
