@@ -106,7 +106,7 @@ async fn tree(stack: &Stack<'_>) {
 }
 
 #[tokio::test]
-async fn pages_together_have_every_resource_once_in_the_order_of_the_tree() {
+async fn pages_have_each_resource_once_in_the_order_of_the_tree() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;
     let none = stack.get("/resources").send().await.expect(200);
