@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::cache::Memory;
 use crate::domain::ids::UpdateId;
+use crate::domain::names::Login;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::update::Update;
 use crate::layout::SignInProvider;
@@ -28,6 +29,8 @@ pub struct Context {
     pub address: Option<ServerUrl>,
     /// Providers of sign-ins that the environment of the process describes, in addition to those in the store.
     pub providers: Arc<[GivenProvider]>,
+    /// The users who may see how the server is doing, and what each organization stores.
+    pub server_admins: Arc<[Login]>,
     /// The clock and its timers.
     pub clock: Arc<dyn Clock>,
     /// Generates ids and random bytes.
@@ -81,6 +84,7 @@ impl Context {
             web: None,
             address: None,
             providers: Arc::default(),
+            server_admins: Arc::default(),
             clock,
             ids,
             publisher,
@@ -102,6 +106,7 @@ impl Context {
             web: self.web.clone(),
             address: self.address.clone(),
             providers: Arc::clone(&self.providers),
+            server_admins: Arc::clone(&self.server_admins),
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             publisher: self.publisher.clone(),

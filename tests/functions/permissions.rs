@@ -50,6 +50,8 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[
         "STACK#",
         "the oldest version distinguishes a deleted one from one that never existed",
     ),
+    ("admin", "dynamodb:GetItem", "UPDATE#", "an update waits for a sweep only after its client is gone"),
+    ("admin", "dynamodb:GetItem", "STACK#", "an update waits for a sweep only after its client is gone"),
     ("account", "dynamodb:PutItem", "PROOF#", "only AWS itself verifies a proof of one of its principals"),
 ];
 
@@ -556,8 +558,11 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     let access = get(&format!("{of_org}/access")).await;
     ask(Method::PUT, &format!("{of_org}/access"), &access).await;
     let stack = format!("/api/stacks/{ORG}/net/remote");
-    for path in ["", "/teams", "/members/bob/teams", "/roles", "/roles/member/users", "/grants"] {
+    for path in ["", "/teams", "/members/bob/teams", "/roles", "/roles/member/users", "/grants", "/rights"] {
         get(&format!("{of_org}{path}")).await;
+    }
+    for path in ["/api/admin/status", "/api/admin/storage", &format!("{of_org}/restore-stack")] {
+        get(path).await;
     }
     for tail in ["/access", "/teams", "/collaborators"] {
         get(&format!("{stack}{tail}")).await;

@@ -238,6 +238,7 @@ impl<'a> Pass<'a> {
         self.done("DeleteTeam", &Value::Null).await;
         self.done("DeleteOrganizationMember", &Value::Null).await;
         self.done("GetOrganization", &Value::Null).await;
+        self.done("GetOwnRights", &Value::Null).await;
         self.done("UpdateOrganizationSettings", &json!({ "setMaxAccessTokenExpiryDays": 0 })).await;
     }
 

@@ -161,6 +161,12 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
     let on_stack = |body: &Value| {
         app.request(route.method.clone(), &path(route, &stack.project, "none")).json(body).token(token)
     };
+    if route.operation == "RestoreDeletedStack" {
+        let id = stack.get("").send().await.expect(200)["id"].as_str().unwrap().to_owned();
+        app.request(Method::DELETE, &stack.path).send().await.expect(204);
+        let path = path(route, &stack.project, "none").replace(EDGE, &id);
+        return app.post(&path, &json!({ "stackName": "dev" })).token(token);
+    }
     match tail {
         "/config" if route.method == Method::GET => {
             let name = json!({ "project": stack.project, "name": "dev" });

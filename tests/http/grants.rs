@@ -167,6 +167,7 @@ async fn a_list_reads_only_the_names_that_grants_reach() {
                     last_update: None,
                     resource_count: None,
                     is_updating: false,
+                    newest: None,
                 };
                 put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)
             })

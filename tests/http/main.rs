@@ -14,6 +14,7 @@ mod cases;
 mod check;
 mod checkpoints;
 mod console;
+mod console_rows;
 mod credentials;
 mod dependencies;
 mod document;

@@ -38,6 +38,7 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{team}", "strangers")
         .replace("{role}", "plan")
         .replace("{provider}", "corp")
+        .replace("{program}", EDGE)
 }
 
 /// The edge that rows name, which no test adds.

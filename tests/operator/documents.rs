@@ -301,8 +301,14 @@ async fn damage(folder: &Path) {
     let data = DataFolder::open_beside(folder, Arc::new(SystemIds)).await.unwrap();
     let address = StackAddress::parse(ORG, "shop", "nobody").unwrap();
     let id = StackId::new(SystemIds.uuid());
-    let name =
-        StackEntry { id, tags: BTreeMap::new(), last_update: None, resource_count: None, is_updating: false };
+    let name = StackEntry {
+        id,
+        tags: BTreeMap::new(),
+        last_update: None,
+        resource_count: None,
+        is_updating: false,
+        newest: None,
+    };
     let write = put(StackEntry::key(&address), Expect::Any, SystemIds.revision(), &name);
     data.ledger.commit(vec![write]).await.unwrap();
 }

@@ -42,7 +42,7 @@ use crate::functions::{Behind, Setting};
 /// The organization of [`TestApp::token`]'s user.
 pub const ORG: &str = "acme";
 
-/// The user of [`TestApp::token`].
+/// The user of [`TestApp::token`], who administers the server too.
 pub const USER: &str = "alice";
 
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
@@ -334,6 +334,7 @@ impl TestApp {
         let here = Allowed::parse("127.0.0.1").expect("valid");
         let with_web = |mut context: Context| {
             context.web.get_or_insert_with(|| Arc::new(Https::new(here.clone())));
+            context.server_admins = [Login::parse(USER).expect("valid")].into();
             Arc::new(context)
         };
         let contexts: Vec<_> = contexts.into_iter().map(with_web).collect();
@@ -482,6 +483,7 @@ impl TestApp {
         let mut context =
             Context::new(ledger, blobs, keys, Arc::clone(clock), Arc::clone(ids), publisher.to_owned());
         context.web.clone_from(&self.context.web);
+        context.server_admins.clone_from(&self.context.server_admins);
         let (contexts, clock) = (vec![Arc::new(context)], self.clock.clone());
         Self::serve(contexts, Limits::default(), self.token.clone(), clock, Data::Elsewhere).await
     }

@@ -184,6 +184,7 @@ impl Behind {
                 .chain([("STATEWRIGHT_ATTEMPT_MS", "60000".to_owned())])
                 // Providers of tests are on this machine.
                 .chain([("STATEWRIGHT_ISSUER_NETWORKS", "127.0.0.1,::1".to_owned())])
+                .chain([("STATEWRIGHT_SERVER_ADMINS", USER.to_owned())])
                 .map(|(name, value)| (name.to_owned(), value))
                 .chain(setting.deployed.get(name).cloned().unwrap_or_default())
                 .collect();

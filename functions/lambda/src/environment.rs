@@ -8,6 +8,7 @@ use std::time::Duration;
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
 use statewright_shared::context::GivenProvider;
 use statewright_shared::domain::durations;
+use statewright_shared::domain::names::Login;
 use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::services::identity::given_providers;
@@ -47,6 +48,8 @@ const PROVIDERS: &str = given_providers::VARIABLE;
 /// As for `statewright serve`: ranges of addresses inside networks that issuers of tokens
 /// and providers of sign-ins may have.
 const ISSUER_NETWORKS: &str = "STATEWRIGHT_ISSUER_NETWORKS";
+/// As for `statewright serve`: the users who administer the server.
+const SERVER_ADMINS: &str = "STATEWRIGHT_SERVER_ADMINS";
 /// As for `statewright serve`: how long to keep audit records.
 const KEEP_AUDIT: &str = "STATEWRIGHT_KEEP_AUDIT";
 /// The name of the deployment, which is the dimension of its metrics.
@@ -70,6 +73,7 @@ pub(crate) struct Environment {
     pub(crate) issuer_networks: Allowed,
     pub(crate) address: Option<ServerUrl>,
     pub(crate) providers: Vec<GivenProvider>,
+    pub(crate) server_admins: Vec<Login>,
 }
 
 /// A variable that is missing or invalid.
@@ -112,6 +116,8 @@ impl Environment {
             s3_path_style: value_of(S3_PATH_STYLE).is_some_and(|value| value == "true"),
             address,
             providers,
+            server_admins: Login::parse_list(&value_of(SERVER_ADMINS).unwrap_or_default())
+                .map_err(|_| wrong(SERVER_ADMINS, "must be logins with commas between them"))?,
             issuer_networks: Allowed::parse(&value_of(ISSUER_NETWORKS).unwrap_or_default())
                 .map_err(|_| wrong(ISSUER_NETWORKS, "must be ranges of addresses, such as 10.1.0.0/16"))?,
             attempt_timeout: number(ATTEMPT_MS, value_of(ATTEMPT_MS))?
@@ -169,6 +175,7 @@ mod tests {
             (ISSUER_NETWORKS, "inside"),
             (ADDRESS, "state"),
             (PROVIDERS, "corp"),
+            (SERVER_ADMINS, "alice,a b"),
             (TABLE, ""),
         ] {
             let variables =

@@ -114,6 +114,7 @@ impl Function {
     fn context(self) -> (Log, Traces, Context) {
         let Self { log, traces, environment, clients, blobs, keys, web, rights } = self;
         let (address, providers) = (environment.address.clone(), environment.providers.clone());
+        let server_admins = environment.server_admins.clone();
         let ledger =
             DynamoLedger::new(&clients, environment.table, Arc::new(SystemClock), Arc::new(SystemIds));
         // Others may be publishing the updates that this one finds, so it must not take over their work.
@@ -131,6 +132,7 @@ impl Function {
         context.web = web;
         context.address = address;
         context.providers = providers.into();
+        context.server_admins = server_admins.into();
         (log, traces, context)
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -136,6 +137,11 @@ pub(crate) fn store_location(text: &str) -> anyhow::Result<StoreLocation> {
 
 pub(crate) fn login(text: &str) -> anyhow::Result<Login> {
     Ok(Login::parse(text)?)
+}
+
+/// Logins with commas between them.
+pub(crate) fn logins(text: &str) -> anyhow::Result<Arc<[Login]>> {
+    Ok(Login::parse_list(text)?.into())
 }
 
 pub(crate) fn networks(text: &str) -> anyhow::Result<Allowed> {

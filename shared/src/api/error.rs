@@ -357,7 +357,8 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::LabelPair
         | InvalidInput::Unsupported(_)
         | InvalidInput::UpdateKind
-        | InvalidInput::UpdateResult(_) => Reason::InvalidRequest,
+        | InvalidInput::UpdateResult(_)
+        | InvalidInput::Outcome(_) => Reason::InvalidRequest,
     }
 }
 
@@ -376,7 +377,7 @@ fn reason_of_access(error: &AccessError) -> Reason {
         AccessError::SignInNeeded => Reason::SignInNeeded,
         AccessError::TooManyFailures(_) => Reason::TooManyWrongPasswords,
         AccessError::TooManyPasswords => Reason::PasswordsBusy,
-        AccessError::NotAllowed(_) => Reason::RoleTooLow,
+        AccessError::NotAllowed(_) | AccessError::NotServerAdmin(_) => Reason::RoleTooLow,
         AccessError::TokenLivesTooLong { .. } => Reason::TokenLivesTooLong,
         AccessError::NoOrg(_) => Reason::OrganizationNotFound,
         AccessError::NoUser(_) => Reason::UserNotFound,
@@ -465,7 +466,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
 
 fn reason_of_stack(error: &StackError) -> Reason {
     match error {
-        StackError::NotFound(_) => Reason::StackNotFound,
+        StackError::NotFound(_) | StackError::NotDeleted { .. } => Reason::StackNotFound,
         StackError::NoConfig(_) => Reason::StackConfigNotFound,
         StackError::NoProject { .. } => Reason::ProjectNotFound,
         StackError::NoVersion { .. } | StackError::NeverUpdated(_) => Reason::StackVersionNotFound,

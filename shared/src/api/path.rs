@@ -355,6 +355,18 @@ impl FromHead for MemberPath {
     }
 }
 
+/// `{org}` and `{program}` in a path. The second is the ID of a deleted stack, not validated yet.
+#[derive(Debug)]
+pub(super) struct ProgramPath(pub(super) OrgName, pub(super) String);
+
+impl FromHead for ProgramPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let OrgPath(org) = OrgPath::read(parts)?;
+        Ok(Self(org, named(parts, "program")?))
+    }
+}
+
 /// The session of a browser in a path: an ID, not validated yet.
 #[derive(Debug)]
 pub(super) struct BrowserText(pub(super) String);
@@ -387,6 +399,7 @@ fn named(parts: &mut Parts, name: &str) -> Result<String, Failure> {
 from_head!(
     TeamPath,
     MemberPath,
+    ProgramPath,
     BrowserText,
     RoleText,
     ProviderPath,

@@ -282,6 +282,7 @@ fn in_document(name: &str) -> &str {
         "token" => "tokenId",
         "user" => "userLogin",
         "role" => "roleID",
+        "program" => "programID",
         other => other,
     }
 }

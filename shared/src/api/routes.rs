@@ -18,7 +18,7 @@ use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, members, oidc, openapi, resources, roles, secrets, service, sessions, settings, sign_in,
+    history, home, members, oidc, openapi, roles, secrets, server, service, sessions, settings, sign_in,
     stacks, states, teams, tfstate, tokens, updates, user,
 };
 use super::path::OrgPath;
@@ -43,7 +43,7 @@ use crate::limits::{
 use crate::services::caller::Caller;
 use crate::wire::access::{
     AccessDocument, Collaborators, ExplainedAccess, Grants, InvitationLink, MemberEdit, NewStackPermission,
-    NewTeam, OrganizationDetails, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams,
+    NewTeam, OrganizationDetails, OwnRights, PermissionsOfMember, RoleDetails, Roles, Team, TeamEdit, Teams,
     TeamsOfMember, TeamsOfStack, UsersWithRole,
 };
 use crate::wire::audit::{AuditLogEvents, EventTypes};
@@ -61,12 +61,12 @@ use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
     BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
     Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
-    EngineEvent, EventBatch, Events, Imported, Member as OrgMember, Members as OrgMembers, Plaintext,
-    RenameStack, Renamed, RenewLease, RenewedLease, ServiceHistory, ServiceUpdate, Stack, StackMetadata,
-    StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate, Templates, Timeline, TransferStack,
-    UpdateStatus, UpdateSummary, User, Versions,
+    DeletedStacks, EngineEvent, EventBatch, Events, Imported, Member as OrgMember, Members as OrgMembers,
+    Plaintext, RenameStack, Renamed, RenewLease, RenewedLease, RestoreDeletedStack, ServiceHistory,
+    ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate,
+    Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
-use crate::wire::resources::{ResourceHistory, ResourceNeighbours, Resources};
+use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
 use crate::wire::tfstate::{
     AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
@@ -549,6 +549,11 @@ routes! {
         body: of::<AccessDocument>,
         answer: Json(of::<AccessDifference>), id: ApplyAccess,
     }
+    /// Get what the caller may do in an organization
+    GET "/api/orgs/{org}/rights" => grants::own {
+        auth: Token, needs: See, group: Account,
+        answer: Json(of::<OwnRights>), id: GetOwnRights,
+    }
     /// Get what a user may do with a stack, and why
     GET "/api/stacks/{org}/{project}/{stack}/access" => grants::explain {
         auth: Token, needs: See, group: Account,
@@ -620,6 +625,17 @@ routes! {
     DELETE "/api/stacks/{org}/{project}/{stack}" => stacks::delete_stack {
         auth: Token, needs: Member, group: Head, audit: "stack.delete",
         answer: NoContent, id: DeleteStack,
+    }
+    /// List the deleted stacks that can be undeleted
+    GET "/api/orgs/{org}/restore-stack" => stacks::list_deleted {
+        auth: Token, needs: View, group: Read,
+        answer: Json(of::<DeletedStacks>), id: ListDeletedStacks,
+    }
+    /// Undelete a stack
+    POST "/api/orgs/{org}/restore-stack/{program}" => stacks::undelete {
+        auth: Token, needs: Admin, group: Head, audit: "stack.undelete",
+        body: of::<RestoreDeletedStack>,
+        answer: NoContent, id: RestoreDeletedStack,
     }
     /// Get the environment that stores the configuration of a stack
     GET "/api/stacks/{org}/{project}/{stack}/config" => stacks::config {
@@ -1540,6 +1556,16 @@ routes! {
     GET "/readyz" => health::ready {
         auth: Public, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetReadiness,
+    }
+    /// Get what works, what waits for a sweep, and how old the key is, as an admin of the server
+    GET "/api/admin/status" => server::status {
+        auth: Token, needs: Nothing, group: Admin,
+        answer: Json(of::<ServerStatus>), id: GetServerStatus,
+    }
+    /// Count what each organization stores, as an admin of the server
+    GET "/api/admin/storage" => server::storage {
+        auth: Token, needs: Nothing, group: Admin,
+        answer: Json(of::<Storage>), id: GetServerStorage,
     }
 }
 

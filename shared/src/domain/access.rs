@@ -527,8 +527,24 @@ pub fn held(access: &Access, actor: &Actor<'_>, unit: Option<&Unit<'_>>) -> Held
 
 /// The most that an actor may do with anything in the organization.
 pub fn most(access: &Access, actor: &Actor<'_>) -> Rights {
-    let grants = access.grants.iter().filter(|grant| actor.is(&grant.to, access));
-    grants.fold(actor.role.rights(), |rights, grant| rights.or(grant.role.0.rights()))
+    grants_of(access, actor).fold(actor.role.rights(), |rights, grant| rights.or(grant.role.0.rights()))
+}
+
+/// The grants that an actor has.
+pub fn grants_of<'a>(access: &'a Access, actor: &'a Actor<'_>) -> impl Iterator<Item = &'a Grant> {
+    access.grants.iter().filter(|grant| actor.is(&grant.to, access))
+}
+
+/// The teams that an actor is in, with the role there. The token of a team is in it, without a role.
+pub fn teams_of<'a>(
+    access: &'a Access,
+    actor: &'a Actor<'_>,
+) -> impl Iterator<Item = (&'a TeamName, Option<TeamRole>)> {
+    access.teams.iter().filter_map(|(name, team)| match actor.of {
+        Principal::User => team.members.get(actor.login).map(|role| (name, Some(*role))),
+        Principal::Team(own) => (own == name).then_some((name, None)),
+        Principal::Organization => None,
+    })
 }
 
 /// The names of everything with which an actor may have this right, in order and none of them twice. Tags narrow it

@@ -141,6 +141,16 @@ name!(
     is_owner
 );
 
+impl Login {
+    /// Parses logins with commas between them. An empty text has none.
+    ///
+    /// # Errors
+    /// [`InvalidName`] for the first text that is no login.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, InvalidName> {
+        text.split(',').map(str::trim).filter(|login| !login.is_empty()).map(Self::parse).collect()
+    }
+}
+
 impl From<&OrgName> for Login {
     /// The login of the machines of an organization. Both names have one rule.
     fn from(org: &OrgName) -> Self {

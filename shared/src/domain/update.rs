@@ -83,6 +83,11 @@ impl Outcome {
             Self::Cancelled => "cancelled",
         }
     }
+
+    /// The outcome with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Succeeded, Self::Failed, Self::Cancelled].into_iter().find(|outcome| outcome.as_str() == word)
+    }
 }
 
 /// Who sealed an update's log.

@@ -6,6 +6,7 @@ use super::key::{Key, KeyPrefix, parsed, project_and_name};
 use super::record::{Broken, Record};
 use crate::domain::ids::StackId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::domain::update::Outcome;
 use crate::ports::{ItemKey, Timestamp};
 
 const PREFIX: &str = "STACK#";
@@ -24,6 +25,20 @@ pub struct StackEntry {
     /// program that does not know this field drops it, and a list then shows the last update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_updating: bool,
+    /// The last version. `None` without one, or if an older program published it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NewestVersion>,
+}
+
+/// What a list shows of the last version of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestVersion {
+    pub version: u64,
+    /// How its update ended.
+    pub outcome: Outcome,
+    pub started: Timestamp,
+    /// Bytes of the state as it is stored, compressed.
+    pub bytes: u64,
 }
 
 impl Record for StackEntry {
@@ -76,11 +91,15 @@ pub(super) mod examples {
             last_update: Some(LATER),
             resource_count: Some(5),
             is_updating: false,
+            newest: None,
         }
     }
 
     pub(crate) fn read(files: &mut Files) {
         files.hold("name.v1", &entry(), b"");
         files.hold("name-updating.v1", &StackEntry { is_updating: true, ..entry() }, b"");
+        let newest =
+            Some(NewestVersion { version: 7, outcome: Outcome::Failed, started: CREATED, bytes: 1_374 });
+        files.hold("name-newest.v1", &StackEntry { newest, ..entry() }, b"");
     }
 }

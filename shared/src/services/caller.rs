@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Error;
+use crate::context::Context;
 use crate::domain::access::{self, Access, Actor, Scope};
 use crate::domain::claims::Bearer;
 use crate::domain::names::{Login, OrgName};
@@ -150,6 +151,24 @@ impl Caller {
     /// Whether the token allows its owner to give these rights to others, wherever they are.
     pub(super) fn may_pass_on(&self, rights: Rights) -> bool {
         self.token.within.is_none() && self.limit().contains(rights)
+    }
+
+    /// Refuses a caller who is no admin of the server, or whose token is limited: it may be that of a job.
+    ///
+    /// # Errors
+    /// [`AccessError::NotServerAdmin`].
+    pub fn check_server_admin(&self, ctx: &Context) -> Result<(), Error> {
+        match self.is_server_admin(ctx) {
+            true => Ok(()),
+            false => Err(AccessError::NotServerAdmin(self.user.login.clone()).into()),
+        }
+    }
+
+    /// Whether the caller is an admin of the server, with a token that nothing limits.
+    pub fn is_server_admin(&self, ctx: &Context) -> bool {
+        let Token { of, org, within, .. } = &self.token;
+        let is_unlimited = org.is_none() && within.is_none() && self.limit() == Rights::ALL;
+        of.is_user() && is_unlimited && ctx.server_admins.contains(&self.user.login)
     }
 
     /// Whether the caller is the user with this login.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::bounded;
 use crate::domain::access::{Document, Grant, Reason, TeamAction, TeamDocument};
 use crate::domain::names::{InvalidName, Login, TeamName};
-use crate::domain::role::{Right, Role};
+use crate::domain::role::{Right, Rights, Role};
 
 /// `GET /api/orgs/{org}`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -365,6 +365,51 @@ pub struct ExplainedAccess {
     /// The highest role whose rights are all held on the stack.
     pub role_here: Role,
     pub rights: Vec<ExplainedRight>,
+}
+
+/// `GET /api/orgs/{org}/rights`: what the caller may do, so far as the token leaves it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnRights {
+    pub login: String,
+    /// The role in the organization.
+    pub role: Role,
+    /// Whether the caller administers the organization.
+    pub admin: bool,
+    /// The rights in the organization itself, and so on everything in it.
+    pub rights: Vec<String>,
+    /// The rights that the caller has on some part at least.
+    pub somewhere: Vec<String>,
+    pub teams: Vec<OwnTeam>,
+    /// What grants add on parts.
+    pub grants: Vec<OwnGrant>,
+    /// The only part in which the token works, written as that of a grant; null for all of it.
+    pub within: Option<String>,
+    /// Whether the caller administers the server.
+    pub server_admin: bool,
+}
+
+/// A team of the caller.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OwnTeam {
+    pub name: String,
+    /// Member or admin; null for the token of a team.
+    pub role: Option<String>,
+}
+
+/// What a grant gives to the caller.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OwnGrant {
+    /// The part.
+    pub on: String,
+    pub role: Role,
+    pub rights: Vec<String>,
+}
+
+/// The names of the rights in a set.
+pub fn names_of(rights: Rights) -> Vec<String> {
+    let held = Right::ALL.into_iter().filter(|right| rights.has(*right));
+    held.map(|right| right.as_str().to_owned()).collect()
 }
 
 /// A right, with everything that gives it.

@@ -17,6 +17,7 @@ pub mod pulumi;
 mod reason;
 pub mod resources;
 pub(crate) mod schema;
+pub mod server;
 pub mod sessions;
 pub mod tfstate;
 pub mod tokens;

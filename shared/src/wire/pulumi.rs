@@ -266,6 +266,68 @@ pub struct StackSummary {
     /// The number of resources in the last version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_count: Option<u64>,
+    /// The last version. Absent without one, and for one that an older program published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+    /// How the last update ended: `succeeded`, `failed` or `cancelled`. Absent as `version` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_update_result: Option<String>,
+    /// The length of the state as it is stored, compressed, in bytes. Absent as `version` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// `GET /api/orgs/{org}/restore-stack`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedStacks {
+    /// By their former names.
+    pub deleted_stacks: Vec<DeletedStack>,
+    /// Absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
+/// A deleted stack that can be undeleted.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedStack {
+    /// Opaque.
+    pub id: String,
+    /// The same. A request to undelete the stack names it.
+    pub program_id: String,
+    pub project_name: String,
+    pub stack_name: String,
+    /// The last version; 0 if it had none.
+    pub version: u64,
+    /// In Unix seconds.
+    pub deleted_at: i64,
+    /// A login.
+    pub deleted_by: String,
+    /// Until when it can be undeleted, in Unix seconds.
+    pub until: i64,
+    pub last_update: DeletedStackUpdate,
+}
+
+/// The last update of a deleted stack.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedStackUpdate {
+    /// How it ended; `not-started` if there was none.
+    pub result: String,
+    /// In Unix seconds; 0 if there was none.
+    pub start_time: i64,
+    /// In Unix seconds; 0 if there was none.
+    pub end_time: i64,
+    pub resource_count: u64,
+}
+
+/// `POST /api/orgs/{org}/restore-stack/{program}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestoreDeletedStack {
+    /// The name that the stack had, as a check.
+    pub stack_name: String,
 }
 
 /// `POST {stack}/update`, `/preview`, `/refresh` and `/destroy`; also `program` of a begin.

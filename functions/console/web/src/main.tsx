@@ -1,4 +1,4 @@
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryCache, QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -6,7 +6,17 @@ import { ApiError } from "./api/client";
 import { router } from "./router";
 import "./styles.css";
 
-const queries = new QueryClient({
+// Rights may be taken while a page is open. After a refusal they are asked for again, so that buttons go.
+const cache = new QueryCache({
+  onError: (error, query) => {
+    if (error instanceof ApiError && error.status === 403 && query.queryKey[0] !== "rights") {
+      void queries.invalidateQueries({ queryKey: ["rights"] });
+    }
+  },
+});
+
+const queries: QueryClient = new QueryClient({
+  queryCache: cache,
   defaultOptions: {
     queries: {
       staleTime: 10_000,

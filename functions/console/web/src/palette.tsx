@@ -5,6 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { Autocomplete, Dialog, Input, Menu, MenuItem, Modal, ModalOverlay, SearchField } from "react-aria-components";
 import * as queries from "./api/queries";
+import { useRights } from "./rights";
 import { Icon, type IconName } from "./ui/icons";
 
 interface Target {
@@ -38,6 +39,7 @@ function usePlaces(org: string): Target[] {
   const stacks = useQuery(queries.stacks(org));
   const states = useQuery(queries.states(org));
   const environments = useQuery(queries.environments(org));
+  const { isServerAdmin } = useRights(org);
   return useMemo(() => {
     const page = (path: string, text: string, icon: IconName): Target => ({
       href: `/${part(org)}${path}`,
@@ -55,7 +57,10 @@ function usePlaces(org: string): Target[] {
       page("/-/grants", "Grants", "key"),
       page("/-/tokens", "Tokens", "key"),
       page("/-/audit", "Audit trail", "eye"),
-      page("/-/deleted", "Deleted states", "state"),
+      page("/-/deleted", "Deleted stacks and states", "state"),
+      page("/-/issuers", "Issuers", "key"),
+      page("/-/labels", "Policy for labels", "check"),
+      ...(isServerAdmin ? [page("/-/operator", "Server", "screen")] : []),
       ...(stacks.data?.items ?? []).map(({ projectName, stackName }): Target => {
         const href = `/${[org, projectName, stackName].map(part).join("/")}`;
         return { href, text: `${projectName}/${stackName}`, about: "Stack", icon: "stack" };
@@ -69,7 +74,7 @@ function usePlaces(org: string): Target[] {
         return { href, text: `${project}/${name}`, about: "Environment", icon: "environment" };
       }),
     ];
-  }, [org, stacks.data, states.data, environments.data]);
+  }, [org, isServerAdmin, stacks.data, states.data, environments.data]);
 }
 
 export default function Palette({ org, onClose }: { org: string; onClose: () => void }) {

@@ -19,7 +19,9 @@ const organizationPages = () => import("./pages/organization");
 const resourcesPages = () => import("./pages/resources");
 const revisionsPages = () => import("./pages/revisions");
 const settingsPages = () => import("./pages/settings");
+const stackSettingsPages = () => import("./pages/stacksettings");
 const statePages = () => import("./pages/state");
+const stateSettingsPages = () => import("./pages/statesettings");
 const updatePages = () => import("./pages/update");
 const versionsPages = () => import("./pages/versions");
 
@@ -69,11 +71,19 @@ const root = createRootRoute({ component: Shell, notFoundComponent: () => <NotHe
 const start = createRoute({ getParentRoute: () => root, path: "/", component: Start });
 const home = createRoute({ getParentRoute: () => root, path: "/$org", component: Home });
 
+const LIST_SORTS = ["name", "changed", "oldest", "result", "resources"] as const;
+const RESULTS = ["succeeded", "failed", "cancelled"] as const;
+
+/** One of these words. */
+const oneOf = <Word extends string>(words: readonly Word[], value: unknown) => words.find((word) => word === value);
+
 export interface ListSearch {
   q?: string;
   kind?: "stack" | "state";
   project?: string;
-  sort?: "name" | "changed" | "resources";
+  sort?: (typeof LIST_SORTS)[number];
+  /** How the last update of a stack ended. */
+  result?: (typeof RESULTS)[number];
   /** `none`, or the key of a label; by project without it. */
   group?: string;
 }
@@ -86,7 +96,8 @@ const list = createRoute({
     q: word(search.q),
     kind: search.kind === "stack" || search.kind === "state" ? search.kind : undefined,
     project: word(search.project),
-    sort: search.sort === "changed" || search.sort === "resources" ? search.sort : undefined,
+    sort: oneOf(LIST_SORTS, search.sort),
+    result: oneOf(RESULTS, search.result),
     group: text(search.group),
   }),
 });
@@ -105,6 +116,9 @@ const members = createRoute({ getParentRoute: () => organization, path: "/member
 const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
 const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: word(search.q), user: word(search.user), stack: text(search.stack) }) });
 const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens"), validateSearch: (search: Search): TokensSearch => ({ of: text(search.of) }) });
+const issuers = createRoute({ getParentRoute: () => organization, path: "/issuers", component: lazyRouteComponent(organizationPages, "Issuers") });
+const labelPolicy = createRoute({ getParentRoute: () => organization, path: "/labels", component: lazyRouteComponent(organizationPages, "LabelPolicy") });
+const operator = createRoute({ getParentRoute: () => organization, path: "/operator", component: lazyRouteComponent(organizationPages, "Operator") });
 const deleted = createRoute({ getParentRoute: () => organization, path: "/deleted", component: lazyRouteComponent(organizationPages, "Deleted") });
 const audit = createRoute({
   getParentRoute: () => organization,
@@ -126,6 +140,8 @@ const stateVersions = createRoute({
   component: lazyRouteComponent(statePages, "StateVersions"),
   validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
+
+const stateSettings = createRoute({ getParentRoute: () => state, path: "/settings", component: lazyRouteComponent(stateSettingsPages, "StateSettings") });
 
 export interface EnvironmentsSearch {
   q?: string;
@@ -216,11 +232,12 @@ const versions = createRoute({
   component: lazyRouteComponent(versionsPages, "Versions"),
   validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
 });
-const options = createRoute({
+const options = createRoute({ getParentRoute: () => stack, path: "/settings/options", component: lazyRouteComponent(stackSettingsPages, "StackSettings") });
+const settings = createRoute({
   getParentRoute: () => stack,
-  path: "/settings/options",
+  path: "/settings",
   beforeLoad: ({ params }) => {
-    throw redirect({ to: "/$org/$project/$stack", params });
+    throw redirect({ to: "/$org/$project/$stack/settings/options", params });
   },
 });
 
@@ -237,11 +254,11 @@ const tree = root.addChildren([
   home,
   list,
   locks,
-  organization.addChildren([members, teams, grants, tokens, audit, deleted]),
+  organization.addChildren([members, teams, grants, tokens, audit, deleted, issuers, labelPolicy, operator]),
   environments,
   environment.addChildren([definition, environmentValues, revisions, environmentSettings]),
-  state.addChildren([stateOverview, stateVersions]),
-  stack.addChildren([overview, resources, activity, update, preview, versions, options]),
+  state.addChildren([stateOverview, stateVersions, stateSettings]),
+  stack.addChildren([overview, resources, activity, update, preview, versions, options, settings]),
   project,
   ...elsewhere,
 ]);

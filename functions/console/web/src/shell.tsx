@@ -5,6 +5,7 @@ import { Link, Outlet, useParams, useRouterState } from "@tanstack/react-router"
 import { Suspense, lazy, useEffect, useRef, useState } from "react";
 import { Button, Header, Menu, MenuItem, MenuSection, MenuTrigger, Popover } from "react-aria-components";
 import * as queries from "./api/queries";
+import { useRights } from "./rights";
 import { type Theme, setTheme, useTheme } from "./theme";
 import { Icon, type IconName } from "./ui/icons";
 
@@ -83,6 +84,8 @@ function OrgMenu({ org, all }: { org: string; all: string[] }) {
 
 function Nav({ org, path }: { org: string; path: string }) {
   const nav = useRef<HTMLElement>(null);
+  const { may, isServerAdmin } = useRights(org);
+  const isAdmin = may("admin");
   // On a phone, the link of the page may be outside what is seen.
   useEffect(() => {
     const box = nav.current;
@@ -135,6 +138,19 @@ function Nav({ org, path }: { org: string; path: string }) {
       <Link to="/$org/-/deleted" params={{ org }}>
         Deleted
       </Link>
+      {isAdmin && (
+        <Link to="/$org/-/issuers" params={{ org }}>
+          Issuers
+        </Link>
+      )}
+      <Link to="/$org/-/labels" params={{ org }}>
+        Labels
+      </Link>
+      {isServerAdmin && (
+        <Link to="/$org/-/operator" params={{ org }}>
+          Server
+        </Link>
+      )}
     </nav>
   );
 }

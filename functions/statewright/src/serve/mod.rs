@@ -56,6 +56,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     ctx.web = Some(Arc::new(Https::new(args.issuer_networks.clone().unwrap_or_default())));
     ctx.address.clone_from(&args.address);
     ctx.providers = providers.into();
+    ctx.server_admins = args.server_admins.clone().unwrap_or_default();
     let listener = listen(args.listen, "--listen").await?;
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, OrgName};
@@ -12,7 +13,7 @@ use statewright_shared::services::identity::given_providers::VARIABLE;
 use statewright_shared::settings::{Retention, StateLimits};
 use tracing_subscriber::filter::Targets;
 
-use crate::args::{Data, duration, login, networks, organization, server_url};
+use crate::args::{Data, duration, login, logins, networks, organization, server_url};
 
 /// The size of a state, in bytes, above which deltas pay off. A smaller one compresses to some 100 KiB, which
 /// takes no longer to send than the response takes; so comparing texts on one side and patching on the other
@@ -66,6 +67,9 @@ pub(crate) struct Serve {
     /// 10.1.0.0/16,127.0.0.1 [default: public addresses only].
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
+    /// Users who may see how the server is doing and what each organization stores, such as alice,bob [default: none].
+    #[arg(long, value_name = "LOGINS", env = "STATEWRIGHT_SERVER_ADMINS", value_parser = logins)]
+    pub(crate) server_admins: Option<Arc<[Login]>>,
     /// Providers that people sign in with, as JSON, in addition to those of `statewright sso`. A provider
     /// replaces a stored one of the same name.
     #[arg(long, value_name = "JSON", env = VARIABLE)]

@@ -10,14 +10,17 @@ use crate::api::path::{OrgPath, StackPath};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, no_content};
-use crate::domain::access::{Grant, GrantedRole, Grantee, Scope};
-use crate::domain::names::Login;
-use crate::domain::role::Role;
+use crate::domain::access::{Grant, GrantedRole, Grantee, Scope, TeamRole};
+use crate::domain::names::{Login, TeamName};
+use crate::domain::role::{Right, Role};
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
 use crate::services::identity::grants::{self, Explained};
+use crate::services::identity::own_rights;
 use crate::services::store::stack_lookup;
-use crate::wire::access::{AccessDocument, ExplainedAccess, ExplainedRight, Grants};
+use crate::wire::access::{
+    AccessDocument, ExplainedAccess, ExplainedRight, Grants, OwnGrant, OwnRights, OwnTeam, names_of,
+};
 
 fn in_short(Grant { to, on, role }: &Grant) -> String {
     format!("{} to {to} on {on}", role.0)
@@ -102,6 +105,31 @@ pub(crate) async fn explain(
     stack_lookup::locate(&app, &caller, &address).await?;
     let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;
     json(&explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?))
+}
+
+/// What the caller may do in an organization.
+pub(crate) async fn own(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
+    let own = own_rights::of(&app, &caller, &org).await?;
+    let team = |(name, role): (TeamName, Option<TeamRole>)| OwnTeam {
+        name: name.to_string(),
+        role: role.map(|role| role.as_str().to_owned()),
+    };
+    let grant = |granted: own_rights::Granted| OwnGrant {
+        on: granted.on.to_string(),
+        role: granted.role,
+        rights: names_of(granted.rights),
+    };
+    json(&OwnRights {
+        login: caller.user.login.to_string(),
+        role: own.role,
+        admin: own.rights.has(Right::Admin),
+        rights: names_of(own.rights),
+        somewhere: names_of(own.somewhere),
+        teams: own.teams.into_iter().map(team).collect(),
+        grants: own.grants.into_iter().map(grant).collect(),
+        within: own.within.map(|within| within.to_string()),
+        server_admin: own.is_server_admin,
+    })
 }
 
 fn explained(Explained { login, role, role_here, rights }: Explained) -> ExplainedAccess {

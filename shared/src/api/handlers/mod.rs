@@ -19,6 +19,7 @@ pub(super) mod openapi;
 pub(super) mod resources;
 pub(super) mod roles;
 pub(super) mod secrets;
+pub(super) mod server;
 pub(super) mod service;
 pub(super) mod sessions;
 pub(super) mod settings;

@@ -13,12 +13,13 @@ use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::gateway::{Gateway, redirect};
 use crate::api::host::AskedHost;
-use crate::api::path::{ProjectPath, StackPath, TagPath, VersionPath};
-use crate::api::query::Parameters;
+use crate::api::path::{OrgPath, ProgramPath, ProjectPath, StackPath, TagPath, VersionPath};
+use crate::api::query::{self, Parameters, position};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content, user_named};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
+use crate::domain::update::Outcome;
 use crate::layout::StackConfig;
 use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
@@ -31,8 +32,9 @@ use crate::services::{Error, stacks, updates};
 use crate::wire::Members;
 use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
-    Config, CreateStack, CurrentOperation, Imported, NotificationSettings, RenameStack, Renamed, Stack,
-    StackMetadata, StackSummary, StackTag, Stacks, TransferStack,
+    Config, CreateStack, CurrentOperation, DeletedStack, DeletedStackUpdate, DeletedStacks, Imported,
+    NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata, StackSummary,
+    StackTag, Stacks, TransferStack,
 };
 
 /// Creates a stack. Clients do not repeat this call; a repeat is refused because the stack exists.
@@ -258,6 +260,7 @@ pub(crate) async fn list_stacks(
         project: query.remove("project"),
         tag_name: query.remove("tagName"),
         tag_value: query.remove("tagValue"),
+        outcome: asked_outcome(query.remove("lastUpdateResult"))?,
     };
     let (listed, next) = stacks::list(&app, &caller, &filter, from).await?;
     let summary = |listed: stacks::Listed| StackSummary {
@@ -273,11 +276,70 @@ pub(crate) async fn list_stacks(
             listed.name.last_update.map(|at| at.seconds())
         },
         resource_count: listed.name.resource_count,
+        version: listed.name.newest.as_ref().map(|newest| newest.version),
+        last_update_result: listed.name.newest.as_ref().map(|newest| newest.outcome.as_str().to_owned()),
+        bytes: listed.name.newest.as_ref().map(|newest| newest.bytes),
     };
     json(&Stacks {
         stacks: listed.into_iter().map(summary).collect(),
         continuation_token: next.map(|next| write_position(&next)).transpose()?,
     })
+}
+
+/// A page of the deleted stacks of an organization that can be undeleted.
+pub(crate) async fn list_deleted(
+    State(app): State<App>,
+    caller: Caller,
+    OrgPath(org): OrgPath,
+    Query(query): Parameters,
+) -> Answer {
+    caller.lists(&app, &org).await?;
+    let (listed, next) = stacks::deleted::page(&app, &caller, &org, position(&query)?).await?;
+    json(&DeletedStacks {
+        deleted_stacks: listed.into_iter().map(deleted).collect(),
+        continuation_token: query::write_position(next),
+    })
+}
+
+fn deleted(stack: stacks::deleted::Deleted) -> DeletedStack {
+    let newest = stack.newest.as_ref();
+    DeletedStack {
+        id: stack.id.to_string(),
+        program_id: stack.id.to_string(),
+        project_name: stack.address.project.into(),
+        stack_name: stack.address.stack.into(),
+        version: stack.version,
+        deleted_at: stack.at.seconds(),
+        deleted_by: stack.by.into(),
+        until: stack.until.seconds(),
+        last_update: DeletedStackUpdate {
+            result: newest.map_or("not-started", |newest| newest.outcome.as_str()).to_owned(),
+            start_time: newest.map_or(0, |newest| newest.started.seconds()),
+            end_time: stack.last_update.map_or(0, |at| at.seconds()),
+            resource_count: stack.resource_count.unwrap_or(0),
+        },
+    }
+}
+
+/// Undeletes a stack under the name that it had.
+pub(crate) async fn undelete(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    ProgramPath(org, id): ProgramPath,
+    JsonBody(RestoreDeletedStack { stack_name }): JsonBody<RestoreDeletedStack>,
+) -> Answer {
+    let stack = Some(stack_name.as_str()).filter(|stack| !stack.is_empty());
+    let address = stacks::deleted::undelete_by_id(&app, &caller, &org, &id, stack).await?;
+    context.stack(&address);
+    no_content()
+}
+
+/// The outcome that a list is filtered by.
+fn asked_outcome(word: Option<String>) -> Result<Option<Outcome>, Error> {
+    let Some(word) = word.filter(|word| !word.is_empty()) else { return Ok(None) };
+    let outcome = Outcome::parse(&word);
+    outcome.map(Some).ok_or_else(|| InvalidInput::Outcome(word.chars().take(60).collect()).into())
 }
 
 /// Writes a position as a token that needs no escaping in a URL.

@@ -72,6 +72,12 @@ pub enum AccessError {
         /// Its limit.
         days_max: u32,
     },
+    /// The request is for admins of the server.
+    #[error(
+        "this is for admins of the server, and {0} is none, or the token is limited: the operator names them with `statewright \
+         serve --server-admins`"
+    )]
+    NotServerAdmin(Login),
     /// The organization does not exist, or the caller is not a member of it.
     #[error("organization {0} not found: check its name, and that your user is a member")]
     NoOrg(OrgName),

@@ -197,6 +197,9 @@ pub enum InvalidInput {
     /// The result is not one that a client may report.
     #[error("invalid result {0:?}: use \"succeeded\" or \"failed\"")]
     UpdateResult(String),
+    /// The result by which a list is filtered.
+    #[error("invalid result {0:?} of updates: use \"succeeded\", \"failed\" or \"cancelled\"")]
+    Outcome(String),
     /// A ciphertext is not base64.
     #[error("invalid ciphertext: use standard base64: {0}")]
     Base64(#[from] base64::DecodeError),

@@ -88,6 +88,16 @@ pub enum StackError {
         "there is no deleted stack {0} to undelete: list the deleted ones with `statewright stack list --deleted`"
     )]
     NoneDeleted(StackAddress),
+    /// The organization has no deleted stack with this ID that the caller may see.
+    #[error(
+        "{org} has no deleted stack with the id {id:?}: list the deleted ones at `/api/orgs/{org}/restore-stack`, and send \
+         the `programId` and the `stackName` of one"
+    )]
+    NotDeleted {
+        org: OrgName,
+        /// As the client sent it, shortened.
+        id: String,
+    },
     /// Several deleted stacks had this name.
     #[error("several deleted stacks are named {address}: select one by its id: {}", in_a_list(.found))]
     SeveralDeleted {

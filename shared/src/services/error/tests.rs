@@ -171,6 +171,7 @@ fn input() -> Vec<InvalidInput> {
         I::Unsupported("an environment that belongs to the stack"),
         I::UpdateKind,
         I::UpdateResult("done".to_owned()),
+        I::Outcome("done".to_owned()),
         I::Base64(base64::DecodeError::InvalidPadding),
         I::TooManySecrets { count: 2_000, max: 1_000 },
         I::TooLongToEncrypt,
@@ -197,6 +198,7 @@ fn access() -> Vec<AccessError> {
         A::TooManyPasswords,
         A::NotAllowed(not_allowed()),
         A::TokenLivesTooLong { org: org(), days_max: 14 },
+        A::NotServerAdmin(login()),
         A::NoOrg(org()),
         A::NoUser(login()),
     ]
@@ -358,6 +360,7 @@ fn stacks() -> Vec<StackError> {
         S::HasResources,
         S::Protected(Protected::stack(&stack(), &protection())),
         S::NoneDeleted(stack()),
+        S::NotDeleted { org: org(), id: "none".to_owned() },
         S::SeveralDeleted { address, found: vec![(StackId::new(uuid::Uuid::from_u128(1)), AT)] },
         S::TagExists { tag: tag.clone(), value: "alice".to_owned() },
         S::TooManyTags { count: 201, max: 200 },

@@ -14,6 +14,7 @@ pub mod members;
 pub(crate) mod membership;
 pub mod oidc;
 pub mod orgs;
+pub mod own_rights;
 pub mod passwords;
 pub(crate) mod principals;
 pub mod providers;

@@ -9,5 +9,6 @@ mod check_environments;
 pub mod check_states;
 pub mod copy;
 pub mod health;
+pub mod overview;
 pub mod sweep;
 mod walk;

@@ -1,18 +1,22 @@
 //! Deleted stacks: hidden, open to undelete for a while, and then erased with everything that belongs to them.
 
+use super::LIST_PAGE;
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::StackId;
 use crate::domain::names::{Login, OrgName, StackAddress};
 use crate::domain::update::Update;
 use crate::layout::{
-    DeletedStack, FormerStackName, FormerStackNameEntry, KeyPrefix, Record, StackEntry, StackHead,
-    StackOutputs, StackVersion, Stored, UpdateEntry, WrappedDataKey, check, delete,
+    DeletedStack, FormerStackName, FormerStackNameEntry, KeyPrefix, NewestVersion, Record, StackEntry,
+    StackHead, StackOutputs, StackVersion, Stored, UpdateEntry, WrappedDataKey, check, delete,
 };
 use crate::ports::{Expect, ItemKey, Order, Page, Timestamp};
 use crate::services::audit::About;
+use crate::services::caller::Caller;
 use crate::services::error::StackError;
-use crate::services::store::deletion::{commit_to_erase, deletions, erase_former_names};
+use crate::services::store::deletion::{commit_to_erase, deletions, erase_former_names, undeletable_until};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
+use crate::services::store::page::{Named, read_named};
 use crate::services::store::retry::Attempts;
 use crate::services::updates::retention;
 use crate::services::{Error, audit, store};
@@ -28,47 +32,98 @@ pub struct Deleted {
     pub at: Timestamp,
     /// The user who deleted it.
     pub by: Login,
+    /// Until when it can be undeleted.
+    pub until: Timestamp,
     /// The last version; 0 for a stack without one.
     pub version: u64,
     /// When the last version was published.
     pub last_update: Option<Timestamp>,
     /// The number of resources in the last version.
     pub resource_count: Option<u64>,
+    /// The last version; `None` for a stack without one.
+    pub newest: Option<NewestVersion>,
 }
 
-/// Lists the deleted stacks of an organization that can be undeleted, by project and name. Takes one query, and a read
-/// for each stack.
+/// Lists the deleted stacks of an organization that can be undeleted, by project and name, for the operator. Takes one
+/// query, and two reads for each stack whose last version an older program published.
 ///
 /// # Errors
 /// Those of the ports.
 pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<Deleted>, Error> {
     let found = deletions(ctx, DeletedStack::of_org(org, None)).await?;
     let mut stacks = Vec::with_capacity(found.len());
-    for (key, deleted) in &found {
-        let view = view(org, key, &deleted.value)?;
-        // A deletion without a head is being erased at this moment.
-        let head = store::read(ctx, &StackHead::key(view.id)).await?;
-        stacks.extend(head.map(|head| Deleted { version: head.value.version, ..view }));
+    for (key, deleted) in found {
+        let (project, stack) = DeletedStack::name_in(&key)?;
+        let address = StackAddress { org: org.clone(), project, stack };
+        stacks.extend(view(ctx, address, deleted.value).await?);
     }
     Ok(stacks)
 }
 
-fn view(org: &OrgName, key: &ItemKey, deleted: &DeletedStack) -> Result<Deleted, Error> {
-    let (project, stack) = DeletedStack::name_in(key)?;
-    let DeletedStack { at, by, name } = deleted.clone();
-    Ok(Deleted {
-        address: StackAddress { org: org.clone(), project, stack },
+/// Lists one page of the deleted stacks that the caller may see, by project and name, with the start of the next page.
+/// Queries as the list of stacks does.
+///
+/// # Errors
+/// `AccessError::NoOrg`, `AccessError::NotAllowed`.
+pub async fn page(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    after: Option<String>,
+) -> Result<(Vec<Deleted>, Option<String>), Error> {
+    let sight = caller.lists(ctx, org).await?;
+    let names = &sight.names();
+    let (all, listed) = (DeletedStack::of_org(org, None), DeletedStack::of_org(org, None));
+    let named = Named { all, listed, end: "#", names };
+    let (items, next) = read_named(ctx, &named, after, LIST_PAGE).await?;
+    let mut stacks = Vec::with_capacity(items.len());
+    for item in &items {
+        let (project, stack) = DeletedStack::name_in(&item.key)?;
+        let address = StackAddress { org: org.clone(), project, stack };
+        let deleted = DeletedStack::decode(&item.value)?;
+        if sight.shows(&Unit::stack(&address, Tags::Tags(&deleted.name.tags))) {
+            stacks.extend(view(ctx, address, deleted).await?);
+        }
+    }
+    Ok((stacks, next))
+}
+
+/// `None` for a stack that is being erased at this moment.
+async fn view(ctx: &Context, address: StackAddress, deleted: DeletedStack) -> Result<Option<Deleted>, Error> {
+    let DeletedStack { at, by, name } = deleted;
+    let newest = match (name.newest, name.last_update) {
+        (None, Some(_)) => {
+            let Some(head) = store::read(ctx, &StackHead::key(name.id)).await? else { return Ok(None) };
+            newest(ctx, name.id, head.value.version).await?
+        }
+        (newest, _) => newest,
+    };
+    Ok(Some(Deleted {
+        address,
         id: name.id,
         at,
         by,
-        version: 0,
+        until: undeletable_until(ctx, at),
+        version: newest.as_ref().map_or(0, |newest| newest.version),
         last_update: name.last_update,
         resource_count: name.resource_count,
-    })
+        newest,
+    }))
 }
 
-/// Undeletes a stack under its old address, with its versions, secrets and tags. If several stacks of that address were
-/// deleted, `id` selects one.
+/// What an entry of today's programs says of a version.
+async fn newest(ctx: &Context, id: StackId, version: u64) -> Result<Option<NewestVersion>, Error> {
+    let record = store::read(ctx, &StackVersion::key(id, version)).await?.map(|record| record.value);
+    Ok(record.map(|StackVersion { outcome, started, snapshot, .. }| NewestVersion {
+        version,
+        outcome,
+        started,
+        bytes: snapshot.bytes_gzip,
+    }))
+}
+
+/// Undeletes a stack under its old address, with its versions, secrets and tags, for the operator. If several stacks of
+/// that address were deleted, `id` selects one.
 ///
 /// # Errors
 /// [`StackError::NoneDeleted`]; [`StackError::SeveralDeleted`] without an ID; [`StackError::Exists`] when the name is
@@ -80,25 +135,71 @@ pub async fn undelete(ctx: &Context, address: &StackAddress, id: Option<StackId>
         let named = DeletedStack::of_org(&address.org, Some((&address.project, &address.stack)));
         let mut found = deletions(ctx, named).await?;
         found.retain(|(_, deleted)| id.is_none_or(|id| id == deleted.value.name.id));
-        let [(key, deleted)] = found.as_slice() else {
+        let [(_, deleted)] = found.as_slice() else {
             return Err(which(address, &found).into());
         };
-        let name = &deleted.value.name;
-        let head = store::read(ctx, &StackHead::key(name.id)).await?;
-        let head = head.ok_or_else(|| Error::Broken(format!("the deleted stack {} has no head", name.id)))?;
-        let entry = audit::entry(ctx, "stack.undelete", &About::Stack(address));
-        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
-        let back = StackHead { deleted: None, trail: rider.mark(), ..head.value.clone() };
-        let writes = vec![
-            store::put(ctx, StackEntry::key(address), Expect::Absent, name),
-            store::put(ctx, StackHead::key(name.id), head.unchanged(), &back),
-            delete(key.clone(), deleted.unchanged()),
-        ];
-        match audit::commit(ctx, writes, rider).await? {
-            Ok(()) => return Ok(name.id),
-            Err(refusal) if refusal.index == 0 => return Err(StackError::Exists(address.clone()).into()),
-            Err(_) => {}
+        let id = deleted.value.name.id;
+        let head = store::read(ctx, &StackHead::key(id)).await?;
+        let head = head.ok_or_else(|| Error::Broken(format!("the deleted stack {id} has no head")))?;
+        if put_back(ctx, &head, deleted).await? {
+            return Ok(id);
         }
+    }
+}
+
+/// Undeletes a stack, for a caller with the needed right on it, and returns its address. `stack` is the name that the
+/// client expects it to have, if it sent one.
+///
+/// # Errors
+/// [`StackError::NotDeleted`], also for a stack that the caller may not see; `AccessError::NotAllowed`;
+/// [`StackError::Exists`] when the name is taken.
+pub async fn undelete_by_id(
+    ctx: &Context,
+    caller: &Caller,
+    org: &OrgName,
+    id: &str,
+    stack: Option<&str>,
+) -> Result<StackAddress, Error> {
+    let sight = caller.lists(ctx, org).await?;
+    let missing =
+        || Error::from(StackError::NotDeleted { org: org.clone(), id: id.chars().take(60).collect() });
+    let id = StackId::parse(id).ok_or_else(missing)?;
+    let mut attempts = Attempts::at("the stack");
+    loop {
+        attempts.begin()?;
+        let head = store::read(ctx, &StackHead::key(id)).await?.ok_or_else(missing)?;
+        let address = &head.value.address;
+        if address.org != *org || stack.is_some_and(|stack| stack != address.stack.as_str()) {
+            return Err(missing());
+        }
+        let deleted = store::read(ctx, &DeletedStack::key(address, id)).await?.ok_or_else(missing)?;
+        let unit = Unit::stack(address, Tags::Tags(&deleted.value.name.tags));
+        caller.admit(Ok(sight.on(&unit).0), missing)?;
+        if put_back(ctx, &head, &deleted).await? {
+            return Ok(head.value.address);
+        }
+    }
+}
+
+/// Commits an undelete; false if something changed meanwhile.
+async fn put_back(
+    ctx: &Context,
+    head: &Stored<StackHead>,
+    deleted: &Stored<DeletedStack>,
+) -> Result<bool, Error> {
+    let (address, name) = (&head.value.address, &deleted.value.name);
+    let entry = audit::entry(ctx, "stack.undelete", &About::Stack(address));
+    let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+    let back = StackHead { deleted: None, trail: rider.mark(), ..head.value.clone() };
+    let writes = vec![
+        store::put(ctx, StackEntry::key(address), Expect::Absent, name),
+        store::put(ctx, StackHead::key(name.id), head.unchanged(), &back),
+        delete(DeletedStack::key(address, name.id), deleted.unchanged()),
+    ];
+    match audit::commit(ctx, writes, rider).await? {
+        Ok(()) => Ok(true),
+        Err(refusal) if refusal.index == 0 => Err(StackError::Exists(address.clone()).into()),
+        Err(_) => Ok(false),
     }
 }
 

@@ -29,7 +29,7 @@ use crate::context::Context;
 use crate::domain::access::{NameRange, Tags, Unit};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
-use crate::domain::update::Update;
+use crate::domain::update::{Outcome, Update};
 use crate::layout::{
     self, DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs,
 };
@@ -116,7 +116,8 @@ pub async fn create(
         protection: None,
         trail: None,
     };
-    let mut name = StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false };
+    let mut name =
+        StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false, newest: None };
     let mut writes = Vec::new();
     if let Some(state) = state {
         let import = updates::direct::prepare_import(ctx, caller, id, &head, state).await?;
@@ -201,6 +202,8 @@ pub struct ListFilter {
     pub tag_name: Option<String>,
     /// Only stacks whose tag `tag_name` has this value.
     pub tag_value: Option<String>,
+    /// Only stacks whose last update ended so.
+    pub outcome: Option<Outcome>,
 }
 
 /// The position of a list's next page: the organization, and the last sort key of the previous page.
@@ -263,7 +266,7 @@ pub async fn list(
             let (project, stack) = StackEntry::name_in(&item.key)?;
             let name = StackEntry::decode(&item.value)?;
             let address = StackAddress { org: (*org).clone(), project, stack };
-            if matches_tag(&name, filter) && sight.shows(&Unit::stack(&address, Tags::Tags(&name.tags))) {
+            if matches(&name, filter) && sight.shows(&Unit::stack(&address, Tags::Tags(&name.tags))) {
                 listed.push(Listed { address, name });
             }
         }
@@ -291,7 +294,11 @@ fn entries<'a>(
     Named { all, listed, end: "", names }
 }
 
-fn matches_tag(name: &StackEntry, filter: &ListFilter) -> bool {
+fn matches(name: &StackEntry, filter: &ListFilter) -> bool {
+    let ended = name.newest.as_ref().map(|newest| newest.outcome);
+    if filter.outcome.is_some_and(|wanted| ended != Some(wanted) || name.is_updating) {
+        return false;
+    }
     let Some(wanted) = filter.tag_name.as_deref().filter(|tag| !tag.is_empty()) else { return true };
     name.tags
         .get(wanted)

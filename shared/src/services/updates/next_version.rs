@@ -8,7 +8,7 @@ use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::plural;
 use crate::domain::update::{Outcome, Requester, UpdateKind};
 use crate::layout::{
-    Due, Payload, Snapshot, StackEntry, StackHead, StackOutputs, StackVersion, UpdateDetail,
+    Due, NewestVersion, Payload, Snapshot, StackEntry, StackHead, StackOutputs, StackVersion, UpdateDetail,
 };
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
@@ -46,6 +46,8 @@ pub(crate) struct StoredVersion {
     pub(crate) update: UpdateId,
     pub(crate) version: u64,
     pub(crate) snapshot: Snapshot,
+    pub(crate) outcome: Outcome,
+    pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
 }
 
@@ -127,7 +129,8 @@ pub(super) async fn store_version(
     if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
         writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
     }
-    Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended })
+    let (outcome, started, ended) = (new.outcome, new.started, new.ended);
+    Ok(StoredVersion { writes, update, version, snapshot, outcome, started, ended })
 }
 
 /// Moves a stack's head and list entry to a version.
@@ -138,5 +141,7 @@ pub(crate) fn advance(head: &mut StackHead, name: &mut StackEntry, next: &Stored
     name.is_updating = false;
     name.last_update = Some(next.ended);
     name.resource_count = Some(next.snapshot.resource_count);
+    let &StoredVersion { version, outcome, started, .. } = next;
+    name.newest = Some(NewestVersion { version, outcome, started, bytes: next.snapshot.bytes_gzip });
     head.snapshot = Some(next.snapshot.clone());
 }

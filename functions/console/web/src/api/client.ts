@@ -25,7 +25,11 @@ type Optional =
   | "currentOperation"
   | "deletedAt"
   | "grant"
+  | "jwks"
   | "lastUpdate"
+  | "lastUpdateResult"
+  | "lastUsed"
+  | "maxExpiration"
   | "nextToken"
   | "of"
   | "on"
@@ -36,9 +40,13 @@ type Optional =
   | "resourceCount"
   | "retracted"
   | "role"
+  | "roleID"
+  | "runnerID"
   | "secretsProviders"
+  | "teamName"
   | "tokenInfo"
   | "tokenName"
+  | "userLogin"
   | "validity";
 
 type Complete<T> = T extends (infer Item)[]
@@ -77,8 +85,24 @@ export class ApiError extends Error {
 // A browser asks no other site for permission to send it, and no form can.
 const CONSOLE = { "X-Statewright-Console": "1" };
 
+// What a person has typed and not saved, on this page.
+let drafts = 0;
+
+/** Says that there is something typed and not saved, until what is returned is called. */
+export function keepDraft(): () => void {
+  drafts += 1;
+  return () => {
+    drafts -= 1;
+  };
+}
+
 /** Leads to the page of sign-ins, and back to this address. */
 function signIn(): Promise<never> {
+  if (drafts > 0) {
+    // To leave would lose it.
+    const text = "Your session is over. What you typed is not saved, and still here: sign in in another tab, then go on.";
+    return Promise.reject(new ApiError(401, "session_over", text));
+  }
   const here = window.location.pathname + window.location.search;
   window.location.replace(`/signin?next=${encodeURIComponent(here)}`);
   // Nothing is shown of a page that is about to go.
@@ -104,7 +128,12 @@ async function send(request: Request): Promise<Response> {
     response = await fetch(request);
   } catch (error) {
     if (request.signal.aborted) throw error;
-    throw new ApiError(0, "", "The server does not answer. Nothing was changed by this page.");
+    // A change may have arrived, and only its answer be lost.
+    const text =
+      request.method === "GET"
+        ? "The server does not answer. Nothing was changed by this page."
+        : "The server does not answer, so it is not known whether this was done. Reload the page and look, before you try again.";
+    throw new ApiError(0, "", text);
   }
   if (response.status === 401) return signIn();
   if (!response.ok) throw await refusal(response);

@@ -21,6 +21,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/admin/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get what works, what waits for a sweep, and how old the key is, as an admin of the server */
+        get: operations["GetServerStatus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/admin/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count what each organization stores, as an admin of the server */
+        get: operations["GetServerStorage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/capabilities": {
         parameters: {
             query?: never;
@@ -986,6 +1020,64 @@ export interface paths {
         };
         /** List the policy packs of an organization: none */
         get: operations["ListPolicyPacks_orgs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/restore-stack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        /** List the deleted stacks that can be undeleted */
+        get: operations["ListDeletedStacks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/restore-stack/{programID}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                programID: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Undelete a stack */
+        post: operations["RestoreDeletedStack"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/orgs/{orgName}/rights": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        /** Get what the caller may do in an organization */
+        get: operations["GetOwnRights"];
         put?: never;
         post?: never;
         delete?: never;
@@ -14320,6 +14412,268 @@ export interface operations {
             };
         };
     };
+    GetServerStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        health?: string;
+                        signsSince?: string | null;
+                        sweep?: {
+                            more?: boolean;
+                            oldest?: string | null;
+                            overdue?: number;
+                            running?: number;
+                            updates?: {
+                                by?: string;
+                                since?: string;
+                                stack?: string | null;
+                                updateID?: string;
+                            }[];
+                        };
+                        version?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetServerStorage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        organizations?: {
+                            bytes?: number;
+                            name?: string;
+                            resources?: number;
+                            stacks?: number;
+                            states?: number;
+                            unmeasured?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListDeletedStacks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        deletedStacks?: {
+                            deletedAt?: number;
+                            deletedBy?: string;
+                            id?: string;
+                            lastUpdate?: {
+                                endTime?: number;
+                                resourceCount?: number;
+                                result?: string;
+                                startTime?: number;
+                            };
+                            programId?: string;
+                            projectName?: string;
+                            stackName?: string;
+                            until?: number;
+                            version?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    RestoreDeletedStack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                programID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    stackName?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetOwnRights: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        admin?: boolean;
+                        grants?: {
+                            on?: string;
+                            rights?: string[];
+                            role?: string;
+                        }[];
+                        login?: string;
+                        rights?: string[];
+                        role?: string;
+                        serverAdmin?: boolean;
+                        somewhere?: string[];
+                        teams?: {
+                            name?: string;
+                            role?: string | null;
+                        }[];
+                        within?: string | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ListUserStacks: {
         parameters: {
             query?: never;
@@ -14338,12 +14692,15 @@ export interface operations {
                     "application/json": {
                         continuationToken?: string | null;
                         stacks?: {
+                            bytes?: number | null;
                             id?: string;
                             lastUpdate?: number | null;
+                            lastUpdateResult?: string | null;
                             orgName?: string;
                             projectName?: string;
                             resourceCount?: number | null;
                             stackName?: string;
+                            version?: number | null;
                         }[];
                     };
                 };

@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@t
 import { Link, useBlocker, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "react-aria-components";
-import { ApiError, type Definition, address, readDefinition, sendDefinition } from "../api/client";
+import { ApiError, type Definition, address, keepDraft, readDefinition, sendDefinition } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import {
@@ -20,6 +20,7 @@ import {
   lines,
 } from "../definitions";
 import { number, visible } from "../format";
+import { useRightsOnEnvironment } from "../rights";
 import { Editor, type Field, goTo } from "../ui/editor";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Code, Confirm, Facts, Failure, Loaded, Time, Waiting, useTitle } from "../ui/parts";
@@ -234,6 +235,7 @@ const PAUSE = 1000;
 
 function Edit({ name, definition }: { name: EnvironmentName; definition: Definition }) {
   const client = useQueryClient();
+  const may = useRightsOnEnvironment(name);
   const readAgain = useReadAgain(name);
   const field: Field = useRef(null);
   const [seals] = useState(() => new Seals());
@@ -253,6 +255,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
   const sent = isPlain ? shown : seals.restore(shown);
   const difference = useMemo(() => (isOvertaken ? lines(sealed, shown) : []), [isOvertaken, sealed, shown]);
 
+  useEffect(() => (isDirty ? keepDraft() : undefined), [isDirty]);
   useEffect(() => {
     if (!isDirty) return;
     const timer = setTimeout(() => ask(sent), PAUSE);
@@ -333,7 +336,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
       }
       setDraft({ text: plain.text, original: plain.text, of: plain, isPlain: true });
     });
-  const canSave = isDirty && !isOvertaken && !isBusy;
+  const canSave = isDirty && !isOvertaken && !isBusy && may("apply");
 
   return (
     <div className="main-and-side">
@@ -362,7 +365,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
                   Hide secrets
                 </Button>
               )}
-              {!isPlain && !isDirty && hasSealed(definition.text) && (
+              {!isPlain && !isDirty && hasSealed(definition.text) && may("plan") && (
                 <Button className="button" onPress={() => void decrypt()} isDisabled={isBusy}>
                   <Icon name="eye" /> Decrypt
                 </Button>
@@ -425,6 +428,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
 }
 
 function OldRevision({ name, revision }: { name: EnvironmentName; revision: number }) {
+  const may = useRightsOnEnvironment(name);
   const old = useQuery(queries.definition(name, revision));
   const field: Field = useRef(null);
   const [seals] = useState(() => new Seals());
@@ -448,18 +452,20 @@ function OldRevision({ name, revision }: { name: EnvironmentName; revision: numb
         title={`Definition in revision ${revision}`}
         actions={
           <>
-            {old.data && hasSealed(old.data.text) && (
+            {old.data && hasSealed(old.data.text) && may("plan") && (
               <Button className="button" onPress={() => (plain === undefined ? void decrypt() : setPlain(undefined))}>
                 <Icon name="eye" /> {plain === undefined ? "Decrypt" : "Hide secrets"}
               </Button>
             )}
-            <Button
-              className="button"
-              onPress={() => setRestoring(true)}
-              isDisabled={old.data?.revision !== revision}
-            >
-              Restore
-            </Button>
+            {may("apply") && (
+              <Button
+                className="button"
+                onPress={() => setRestoring(true)}
+                isDisabled={old.data?.revision !== revision}
+              >
+                Restore
+              </Button>
+            )}
             <Link className="button" to={ROUTE} params={name} search={{}}>
               To the current one
             </Link>

@@ -8,6 +8,7 @@ import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentSummary } from "../api/queries";
 import { instant, number } from "../format";
+import { useRights } from "../rights";
 import type { EnvironmentsSearch } from "../router";
 import { Icon } from "../ui/icons";
 import { Badge, Confirm, Empty, Loaded, More, Notice, Search, Select, Time, useTitle } from "../ui/parts";
@@ -90,6 +91,7 @@ function New({ org, project: first, onClose }: { org: string; project: string; o
 
 export function Environments() {
   const { org } = useParams({ from: "/$org/-/environments" });
+  const { maySomewhere } = useRights(org);
   const search = useSearch({ from: "/$org/-/environments" });
   const navigate = useNavigate({ from: "/$org/-/environments" });
   const set = (changed: Partial<EnvironmentsSearch>) =>
@@ -140,9 +142,11 @@ export function Environments() {
           </span>
         )}
         <span className="spring" />
-        <Button className="button" onPress={() => setCreating(true)}>
-          New environment
-        </Button>
+        {maySomewhere("apply") && (
+          <Button className="button" onPress={() => setCreating(true)}>
+            New environment
+          </Button>
+        )}
       </div>
       <div className="filters" role="search">
         <Search

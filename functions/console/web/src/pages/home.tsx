@@ -106,8 +106,14 @@ function Overview({ org }: { org: string }) {
     const update = last[index]?.data;
     return update ? [{ one, update }] : [];
   });
-  const unread = last.find((one) => one.error)?.error;
-  const failed = updates.filter(({ update }) => update.info.result === "failed");
+  // An older program did not say in the list how its updates ended: those are known of the newest stacks only.
+  const unlisted = new Map(updates.map(({ one, update }) => [one.id, update]));
+  const failed = all
+    .filter((one) => {
+      const result = one.lastUpdateResult ?? unlisted.get(one.id)?.info.result ?? "succeeded";
+      return one.lastUpdate !== 0 && result !== "succeeded";
+    })
+    .sort((a, b) => (b.lastUpdate ?? 0) - (a.lastUpdate ?? 0));
   const written = (states.data?.items ?? [])
     .filter((one) => one.lastWrite)
     .sort((a, b) => instant(b.lastWrite ?? "") - instant(a.lastWrite ?? ""))
@@ -156,32 +162,43 @@ function Overview({ org }: { org: string }) {
               {() => (running.length === 0 ? <p className="none">No update is running.</p> : <Running stacks={running.slice(0, RECENT)} />)}
             </Loaded>
           </Card>
-          <Card title="Failed last time" count={unread ? undefined : failed.length}>
+          <Card
+            title="Failed last time"
+            count={stacks.data ? failed.length : undefined}
+            actions={
+              failed.length > RECENT && (
+                <Link to="/$org/-/stacks" params={{ org }} search={{ result: "failed" }}>
+                  All of them
+                </Link>
+              )
+            }
+          >
             <Loaded of={stacks}>
-              {() =>
-                unread ? (
-                  <Failure error={unread} />
-                ) : failed.length === 0 ? (
+              {({ more }) =>
+                failed.length === 0 ? (
                   <p className="none">
-                    {recent.length === RECENT ? `Of the ${RECENT} stacks that changed last, none failed.` : "No stack failed."}
+                    {more ? `Of the first ${number(queries.LIST_MAX)} stacks, none failed.` : "No stack failed."}
                   </p>
                 ) : (
                   <ul className="plain-list">
-                    {failed.map(({ one, update }) => (
+                    {failed.slice(0, RECENT).map((one) => (
                       <li key={one.id} className="list-row">
-                        <Badge tone="bad" icon="cross">
-                          {kind(update.info.kind)}
+                        <Badge tone={one.lastUpdateResult === "cancelled" ? "warn" : "bad"} icon="cross">
+                          {one.lastUpdateResult === "cancelled" ? "Cancelled" : "Failed"}
                         </Badge>
                         <Link
                           className="strong"
                           to="/$org/$project/$stack/updates/$version"
-                          params={{ ...nameOf(one), version: String(update.version) }}
+                          params={{
+                            ...nameOf(one),
+                            version: String(one.version ?? unlisted.get(one.id)?.version ?? "latest"),
+                          }}
                           search={{ show: "diagnostics" }}
                         >
                           {one.projectName}/{one.stackName}
                         </Link>
                         <span className="faint">
-                          by {update.requestedBy.githubLogin}, <Time at={update.info.endTime} />
+                          <Time at={one.lastUpdate} />
                         </span>
                       </li>
                     ))}

@@ -8,7 +8,7 @@ import type { Stack } from "../api/queries";
 import { count, instant, number } from "../format";
 import type { ListSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Empty, Failure, More, Notice, Search, Select, Time, Waiting, useTitle } from "../ui/parts";
+import { Badge, Empty, Failure, More, Notice, Result, Search, Select, Time, Waiting, useTitle } from "../ui/parts";
 
 interface Row {
   id: string;
@@ -20,6 +20,8 @@ interface Row {
   holder: string | undefined;
   changed: number;
   resources: number | undefined;
+  /** How the last update of a stack ended. */
+  result: string | undefined;
   labels: Record<string, unknown>;
 }
 
@@ -29,9 +31,16 @@ const SHOWN = 200;
 /** Running stacks whose holder is asked for. */
 const HOLDERS_MAX = 20;
 
+/** What needs a person comes first. */
+const rank = ({ result, isRunning, kind }: Row) =>
+  isRunning ? 2 : result === "failed" ? 0 : result === "cancelled" ? 1 : kind === "stack" ? 3 : 4;
+
 const ORDERS: Record<string, (a: Row, b: Row) => number> = {
   name: (a, b) => a.project.localeCompare(b.project) || a.name.localeCompare(b.name),
   changed: (a, b) => b.changed - a.changed,
+  // What never changed is the oldest of all.
+  oldest: (a, b) => a.changed - b.changed,
+  result: (a, b) => rank(a) - rank(b) || b.changed - a.changed,
   resources: (a, b) => (b.resources ?? -1) - (a.resources ?? -1),
 };
 
@@ -61,6 +70,7 @@ function useRows(org: string, project: string | undefined) {
           holder: holders.get(`${one.projectName}/${one.stackName}`),
           changed: one.lastUpdate === 0 ? Date.now() : (one.lastUpdate ?? 0) * 1000,
           resources: one.resourceCount ?? undefined,
+          result: one.lastUpdateResult ?? undefined,
           labels: {},
         }),
       ),
@@ -74,6 +84,7 @@ function useRows(org: string, project: string | undefined) {
           holder: held.get(one.id),
           changed: one.lastWrite ? instant(one.lastWrite) : 0,
           resources: one.resourceCount ?? undefined,
+          result: undefined,
           labels: one.labels ?? {},
         }),
       ),
@@ -131,6 +142,7 @@ function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boole
             {row.holder}
           </Badge>
         )}
+        {!row.isRunning && row.result !== undefined && <Result result={row.result} />}
       </span>
       <span className="item-count">{row.resources === undefined ? "–" : count(row.resources, "resource")}</span>
       <span className="item-time faint">{row.isRunning ? "now" : <Time at={row.changed / 1000} />}</span>
@@ -165,9 +177,10 @@ export function List() {
       const text = [`${row.project}/${row.name}`, ...labels].join(" ").toLowerCase();
       return letters.every((word) => text.includes(word));
     };
-    const wanted = rows.filter((row) => (!search.kind || row.kind === search.kind) && isFound(row));
+    const isOf = (row: Row) => !search.result || (!row.isRunning && row.result === search.result);
+    const wanted = rows.filter((row) => (!search.kind || row.kind === search.kind) && isOf(row) && isFound(row));
     return wanted.sort(ORDERS[sort]);
-  }, [rows, words, search.kind, sort]);
+  }, [rows, words, search.kind, search.result, sort]);
   const page = found.slice(0, shown);
   const isWithout = (name: string) => name.startsWith("Without ");
   // What has no such label is last.
@@ -210,12 +223,25 @@ export function List() {
           ]}
         />
         <Select
+          label="Last result"
+          value={search.result ?? ""}
+          onChange={(result) => set({ result: (result || undefined) as ListSearch["result"] })}
+          options={[
+            ["", "Any"],
+            ["failed", "Failed"],
+            ["cancelled", "Cancelled"],
+            ["succeeded", "Succeeded"],
+          ]}
+        />
+        <Select
           label="Sort by"
           value={sort}
           onChange={(sort) => set({ sort: (sort === "name" ? undefined : sort) as ListSearch["sort"] })}
           options={[
             ["name", "Name"],
             ["changed", "Last change"],
+            ["oldest", "Oldest change"],
+            ["result", "Last result"],
             ["resources", "Resources"],
           ]}
         />

@@ -8,6 +8,7 @@ import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { ListedLock, StackName } from "../api/queries";
 import { instant, kind, number } from "../format";
+import { useLogin, useRights } from "../rights";
 import { Badge, Card, Confirm, Empty, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
 
 /** Running updates whose holder is read for the page. */
@@ -21,7 +22,16 @@ export function CancelUpdate({ name, id, onClose }: { name: StackName; id: strin
     await client.invalidateQueries();
   };
   return (
-    <Confirm title={`Cancel the update of ${name.project}/${name.stack}?`} action="Cancel the update" onClose={onClose} run={cancel}>
+    <Confirm
+      title={`Cancel the update of ${name.project}/${name.stack}?`}
+      action="Cancel the update"
+      onClose={() => {
+        onClose();
+        // It may have ended by itself meanwhile.
+        void client.invalidateQueries();
+      }}
+      run={cancel}
+    >
       <p>
         Its client can save nothing more. What it saved so far becomes the next version, so the stack stays usable.
       </p>
@@ -63,6 +73,17 @@ export function Locks() {
   const details = useQueries({ queries: names.map((name) => queries.stack(name)) });
   const [cancelled, setCancelled] = useState<{ name: StackName; id: string }>();
   const [unlocked, setUnlocked] = useState<ListedLock>();
+  const { may } = useRights(org);
+  const login = useLogin();
+  const mayCancel = ({ project, stack }: StackName, author: string, tags: Record<string, unknown>) => {
+    const unit = { project, name: stack, tags };
+    return may("member", unit) || (may("plan", unit) && author === login);
+  };
+  const labels = new Map(useQuery(queries.states(org)).data?.items.map((one) => [one.id, one.labels]));
+  const mayUnlock = ({ stateId, project, state, lock }: ListedLock) => {
+    const unit = { project, name: state, tags: labels.get(stateId) };
+    return may("member", unit) || (may("plan", unit) && lock.principal === login);
+  };
   useTitle("Locks", org);
   return (
     <div className="page">
@@ -94,7 +115,7 @@ export function Locks() {
                         <Time at={operation?.started} />
                       </td>
                       <td className="actions pinned">
-                        {stack?.activeUpdate && operation && (
+                        {stack?.activeUpdate && operation && mayCancel(name, operation.author, stack.tags) && (
                           <Button
                             className="button small bad"
                             onPress={() => setCancelled({ name, id: stack.activeUpdate })}
@@ -154,9 +175,11 @@ export function Locks() {
                           <Time at={one.lock.since} />
                         </td>
                         <td className="actions pinned">
-                          <Button className="button small bad" onPress={() => setUnlocked(one)}>
-                            Unlock
-                          </Button>
+                          {mayUnlock(one) && (
+                            <Button className="button small bad" onPress={() => setUnlocked(one)}>
+                              Unlock
+                            </Button>
+                          )}
                         </td>
                       </tr>
                     ))}

@@ -7,7 +7,10 @@ import { useTitle } from "../ui/parts";
 type What = "search" | "policies" | "ai" | "claim";
 
 const TEXTS: Record<What, [string, string]> = {
-  search: ["This server does not search resources", "The page of a stack has its resources, with a filter."],
+  search: [
+    "This server does not search the resources of all stacks",
+    "Find the stack or the state in their list: the page of each has its resources, with a filter.",
+  ],
   policies: ["This server has no policy packs", "Run them from a folder: pulumi up --policy-pack FOLDER."],
   ai: ["This server has no assistant", "The page of an update shows its diagnostics."],
   claim: ["This server gives no accounts away", "An admin of an organization invites people."],
@@ -31,6 +34,10 @@ export function NotHere({ what }: { what?: What }) {
           {org === undefined ? (
             <Link className="button primary" to="/">
               To the start
+            </Link>
+          ) : what === "search" ? (
+            <Link className="button primary" to="/$org/-/stacks" params={{ org }} search={{}}>
+              Stacks and states
             </Link>
           ) : (
             <Link className="button primary" to="/$org" params={{ org }}>

@@ -8,6 +8,7 @@ import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { type Leaf, type Properties, leaves } from "../definitions";
 import { visible } from "../format";
+import { useRightsOnEnvironment } from "../rights";
 import { Icon } from "../ui/icons";
 import { Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, useTitle } from "../ui/parts";
 import { ROUTE, useName } from "./environment";
@@ -88,6 +89,7 @@ function OpenedValues({ name, of, onClose }: { name: EnvironmentName; of: Leaf[]
 
 export function Values() {
   const name = useName();
+  const may = useRightsOnEnvironment(name);
   const [found, setFound] = useState<Leaf[]>();
   const [error, setError] = useState<unknown>();
   const [isOpening, setOpening] = useState(false);
@@ -117,9 +119,13 @@ export function Values() {
             <p>Opening evaluates the definition with its imports and providers, and decrypts its secrets.</p>
             <p>It is recorded in the audit trail. Secrets stay masked until you show each.</p>
             <p>
-              <Button className="button primary" onPress={() => void open()} isDisabled={isOpening}>
-                {isOpening ? "Opening" : "Open the values"}
-              </Button>
+              {may("plan") ? (
+                <Button className="button primary" onPress={() => void open()} isDisabled={isOpening}>
+                  {isOpening ? "Opening" : "Open the values"}
+                </Button>
+              ) : (
+                "It needs the role plan on this environment."
+              )}
             </p>
           </Empty>
         </section>

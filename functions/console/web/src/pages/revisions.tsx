@@ -9,6 +9,7 @@ import * as queries from "../api/queries";
 import type { EnvironmentName, Revision } from "../api/queries";
 import { type Line, Seals, lines } from "../definitions";
 import { count, visible } from "../format";
+import { useRightsOnEnvironment } from "../rights";
 import { Icon } from "../ui/icons";
 import {
   Badge,
@@ -156,6 +157,7 @@ function RevisionRow({
   compare: (from: number, to: number) => void;
 }) {
   const revision = one.number;
+  const may = useRightsOnEnvironment(name);
   return (
     <tr className={isChosen ? "chosen" : ""}>
       <td className="strong">
@@ -168,7 +170,7 @@ function RevisionRow({
           {one.tags.map((tag) => (
             <span key={tag} className="label tag">
               {tag}
-              {tag !== "latest" && (
+              {tag !== "latest" && may("apply") && (
                 <Button
                   className="untag"
                   aria-label={`Remove the tag ${tag}`}
@@ -204,14 +206,16 @@ function RevisionRow({
             Changes
           </Button>
         )}
-        <Button
-          className="button small"
-          aria-label={`Tag revision ${revision}`}
-          onPress={() => ask({ what: "tag", revision })}
-        >
-          Tag
-        </Button>
-        {!isNewest && !one.retracted && (
+        {may("apply") && (
+          <Button
+            className="button small"
+            aria-label={`Tag revision ${revision}`}
+            onPress={() => ask({ what: "tag", revision })}
+          >
+            Tag
+          </Button>
+        )}
+        {!isNewest && !one.retracted && may("apply") && (
           <MenuTrigger>
             <Button className="button small" aria-label={`More about revision ${revision}`}>
               More <Icon name="down" />
@@ -223,7 +227,7 @@ function RevisionRow({
                 onAction={(key) => ask({ what: key === "retract" ? "retract" : "restore", revision })}
               >
                 <MenuItem id="restore">Restore</MenuItem>
-                <MenuItem id="retract">Retract</MenuItem>
+                {may("member") && <MenuItem id="retract">Retract</MenuItem>}
               </Menu>
             </Popover>
           </MenuTrigger>

@@ -8,6 +8,7 @@ import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { visible } from "../format";
+import { useRightsOnEnvironment } from "../rights";
 import { Card, Confirm, Loaded, Table, Time, useTitle } from "../ui/parts";
 import { useName } from "./environment";
 
@@ -52,6 +53,7 @@ function TagDialog({ name, of, onClose }: { name: EnvironmentName; of?: [string,
 function Tags({ name }: { name: EnvironmentName }) {
   const client = useQueryClient();
   const tags = useQuery(queries.environmentTags(name));
+  const may = useRightsOnEnvironment(name);
   const [edited, edit] = useState<{ of?: [string, string] }>();
   const [removed, remove] = useState<string>();
   return (
@@ -59,9 +61,11 @@ function Tags({ name }: { name: EnvironmentName }) {
       title="Tags"
       count={tags.data && Object.keys(tags.data.tags).length}
       actions={
-        <Button className="button small" onPress={() => edit({})}>
-          New tag
-        </Button>
+        may("apply") && (
+          <Button className="button small" onPress={() => edit({})}>
+            New tag
+          </Button>
+        )
       }
     >
       <Loaded of={tags}>
@@ -78,20 +82,24 @@ function Tags({ name }: { name: EnvironmentName }) {
                     <Time at={tag.modified} /> by {tag.editorLogin}
                   </td>
                   <td className="actions">
-                    <Button
-                      className="button small"
-                      aria-label={`Change the tag ${tag.name}`}
-                      onPress={() => edit({ of: [tag.name, tag.value] })}
-                    >
-                      Change
-                    </Button>
-                    <Button
-                      className="button small"
-                      aria-label={`Remove the tag ${tag.name}`}
-                      onPress={() => remove(tag.name)}
-                    >
-                      Remove
-                    </Button>
+                    {may("apply") && (
+                      <>
+                        <Button
+                          className="button small"
+                          aria-label={`Change the tag ${tag.name}`}
+                          onPress={() => edit({ of: [tag.name, tag.value] })}
+                        >
+                          Change
+                        </Button>
+                        <Button
+                          className="button small"
+                          aria-label={`Remove the tag ${tag.name}`}
+                          onPress={() => remove(tag.name)}
+                        >
+                          Remove
+                        </Button>
+                      </>
+                    )}
                   </td>
                 </tr>
               ))}
@@ -123,6 +131,7 @@ export function Settings() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const settings = useQuery(queries.environmentSettings(name));
+  const may = useRightsOnEnvironment(name);
   const [asking, ask] = useState<"protect" | "delete">();
   const close = () => ask(undefined);
   const isProtected = Boolean(settings.data?.deletionProtected);
@@ -155,16 +164,20 @@ export function Settings() {
               {row(
                 isProtected ? "Protected." : "Not protected.",
                 isProtected ? "It cannot be deleted until the protection is lifted." : "The role member is enough to delete it.",
-                <Button className="button small" onPress={() => ask("protect")}>
-                  {isProtected ? "Lift the protection" : "Protect"}
-                </Button>,
+                may("member") && (
+                  <Button className="button small" onPress={() => ask("protect")}>
+                    {isProtected ? "Lift the protection" : "Protect"}
+                  </Button>
+                ),
               )}
               {row(
                 "Delete.",
                 "The server keeps it for a time, in which it can be undeleted.",
-                <Button className="button small bad" onPress={() => ask("delete")} isDisabled={isProtected}>
-                  Delete
-                </Button>,
+                may("member") && (
+                  <Button className="button small bad" onPress={() => ask("delete")} isDisabled={isProtected}>
+                    Delete
+                  </Button>
+                ),
               )}
             </>
           )}

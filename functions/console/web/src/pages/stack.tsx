@@ -27,7 +27,7 @@ import {
   useTitle,
 } from "../ui/parts";
 import { MASK, ciphertext, hasSecret, isObject, textOf } from "../values";
-import { useIsAdminOf } from "../rights";
+import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
 import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
@@ -35,9 +35,15 @@ export const useStackName = (): StackName => useParams({ from: "/$org/$project/$
 
 function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
   const now = useNow(1000);
-  const [isAsking, ask] = useState(false);
+  const may = useRightsOnStack(name);
+  const login = useLogin();
+  // The update that the person is asked about. It may end meanwhile.
+  const [cancelled, cancel] = useState<string>();
+  const dialog = cancelled !== undefined && (
+    <CancelUpdate name={name} id={cancelled} onClose={() => cancel(undefined)} />
+  );
   const operation = stack.currentOperation;
-  if (!operation) return null;
+  if (!operation) return dialog || null;
   return (
     <div className="notice busy row">
       <Badge tone="busy" icon="running">
@@ -54,10 +60,12 @@ function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
       >
         Watch it
       </Link>
-      <Button className="button bad" onPress={() => ask(true)}>
-        Cancel
-      </Button>
-      {isAsking && <CancelUpdate name={name} id={stack.activeUpdate} onClose={() => ask(false)} />}
+      {(may("member") || (may("plan") && operation.author === login)) && (
+        <Button className="button bad" onPress={() => cancel(stack.activeUpdate)}>
+          Cancel
+        </Button>
+      )}
+      {dialog}
     </div>
   );
 }
@@ -99,6 +107,9 @@ export function StackPage() {
             </Link>
             <Link to="/$org/$project/$stack/versions" params={name} activeOptions={{ includeSearch: false }}>
               Versions
+            </Link>
+            <Link to="/$org/$project/$stack/settings/options" params={name}>
+              Settings
             </Link>
           </nav>
           <Outlet />
@@ -173,6 +184,7 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
 
 function Outputs({ name, version }: { name: StackName; version: number }) {
   const outputs = useQuery(queries.stackOutputs(name, version));
+  const may = useRightsOnStack(name);
   return (
     <Card title="Outputs" count={outputs.data ? Object.keys(outputs.data.outputs ?? {}).length : undefined}>
       <Loaded of={outputs}>
@@ -180,7 +192,7 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
           const entries = Object.entries((found.outputs ?? {}) as Record<string, unknown>);
           const provider = found.secretsProviders as { type?: string } | null | undefined;
           // A passphrase or another key is not of this server.
-          const isOpenable = provider?.type === "service";
+          const isOpenable = provider?.type === "service" && may("plan");
           if (entries.length === 0) return <Empty title="This stack has no outputs" />;
           return (
             <>
@@ -200,7 +212,9 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
                 <p className="foot">
                   {isOpenable
                     ? "Showing a secret is recorded in the audit trail."
-                    : "The secrets of this stack have a key that this server does not have."}
+                    : provider?.type === "service"
+                      ? "Showing a secret needs the role plan on this stack."
+                      : "The secrets of this stack have a key that this server does not have."}
                 </p>
               )}
             </>

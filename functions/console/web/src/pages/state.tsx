@@ -29,7 +29,7 @@ import {
   useTitle,
 } from "../ui/parts";
 import { textOf } from "../values";
-import { useIsAdmin } from "../rights";
+import { useLogin, useRightsOnState } from "../rights";
 import { Unlock } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
@@ -42,6 +42,8 @@ function useTheState() {
 
 function HeldLock({ state }: { state: State }) {
   const [isAsking, ask] = useState(false);
+  const may = useRightsOnState(state.organization ?? "", state);
+  const login = useLogin();
   const { lock } = state;
   if (!lock) return null;
   const listed = { stateId: state.id, project: state.project, state: state.state, lock };
@@ -55,9 +57,11 @@ function HeldLock({ state }: { state: State }) {
         {lock.info && `: ${lock.info}`}
       </span>
       <span className="spring" />
-      <Button className="button bad" onPress={() => ask(true)}>
-        Unlock
-      </Button>
+      {(may("member") || (may("plan") && lock.principal === login)) && (
+        <Button className="button bad" onPress={() => ask(true)}>
+          Unlock
+        </Button>
+      )}
       {isAsking && <Unlock lock={listed} onClose={() => ask(false)} />}
     </div>
   );
@@ -86,8 +90,9 @@ function LockByHand({ state, onClose }: { state: State; onClose: () => void }) {
 export function StatePage() {
   const { name, query } = useTheState();
   const [isLocking, setLocking] = useState(false);
-  const isAdmin = useIsAdmin(name.org);
   const state = query.data;
+  const may = useRightsOnState(name.org, state);
+  const isAdmin = may("admin");
   return (
     <div className="page">
       <div className="crumbs">
@@ -102,7 +107,7 @@ export function StatePage() {
         </h1>
         <span className="spring" />
         {isAdmin && state && !state.protection && <ProtectButton of={{ state }} />}
-        {state && !state.lock && (
+        {state && !state.lock && may("member") && (
           <Button className="button" onPress={() => setLocking(true)}>
             <Icon name="lock" /> Lock by hand
           </Button>
@@ -118,6 +123,9 @@ export function StatePage() {
             </Link>
             <Link to={`${ROUTE}/versions`} params={name} activeOptions={{ includeSearch: false }}>
               Versions
+            </Link>
+            <Link to={`${ROUTE}/settings`} params={name}>
+              Settings
             </Link>
           </nav>
           <Outlet />
@@ -143,6 +151,7 @@ function Outputs({ state }: { state: State }) {
   const [values, setValues] = useState<Record<string, Output>>();
   const [error, setError] = useState<unknown>();
   const [isReading, setReading] = useState(false);
+  const may = useRightsOnState(state.organization ?? "", state);
   const newest = versions.data?.pages[0]?.versions[0];
   const outputs = newest?.outputs ?? [];
   const show = async () => {
@@ -163,6 +172,7 @@ function Outputs({ state }: { state: State }) {
       count={newest ? outputs.length : undefined}
       actions={
         outputs.length > 0 &&
+        may("outputs") &&
         !values && (
           <Button className="button small" onPress={() => void show()} isDisabled={isReading}>
             <Icon name="eye" /> Show values
@@ -434,6 +444,7 @@ export function StateVersions() {
   const client = useQueryClient();
   const state = query.data;
   const guid = state?.id ?? "";
+  const may = useRightsOnState(name.org, state);
   const versions = useInfiniteQuery({ ...queries.stateVersions(guid), enabled: guid !== "" });
   const rejected = useQuery({ ...queries.rejected(guid), enabled: guid !== "" });
   const [restored, setRestored] = useState<string>();
@@ -452,14 +463,16 @@ export function StateVersions() {
   };
   const buttons = (version: string, isNewest: boolean) => (
     <>
-      {!isNewest && (
+      {!isNewest && may("member") && (
         <Button className="button small" aria-label={`Restore version ${version}`} onPress={() => setRestored(version)}>
           Restore
         </Button>
       )}
-      <Button className="button small" aria-label={`Download version ${version}`} onPress={() => save(version)}>
-        <Icon name="download" />
-      </Button>
+      {may("plan") && (
+        <Button className="button small" aria-label={`Download version ${version}`} onPress={() => save(version)}>
+          <Icon name="download" />
+        </Button>
+      )}
     </>
   );
   return (

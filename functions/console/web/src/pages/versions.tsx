@@ -11,6 +11,7 @@ import { kind, nameIn, number, shortType } from "../format";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Compare, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, Waiting, useTitle } from "../ui/parts";
 import { type Difference, differences } from "../values";
+import { useRightsOnStack } from "../rights";
 import { useStackName } from "./stack";
 import { Diff } from "./update";
 
@@ -114,6 +115,7 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
 
 export function Versions() {
   const name = useStackName();
+  const may = useRightsOnStack(name);
   const search = useSearch({ from: "/$org/$project/$stack/versions" });
   const navigate = useNavigate({ from: "/$org/$project/$stack/versions" });
   const history = useInfiniteQuery(queries.history(name));
@@ -193,7 +195,7 @@ export function Versions() {
                       >
                         Resources
                       </Link>
-                      {version < newest && (
+                      {version < newest && may("apply") && (
                         <Button
                           className="button small"
                           aria-label={`Restore version ${version}`}
@@ -202,13 +204,15 @@ export function Versions() {
                           Restore
                         </Button>
                       )}
-                      <Button
-                        className="button small"
-                        aria-label={`Download version ${version}`}
-                        onPress={() => save(version)}
-                      >
-                        <Icon name="download" />
-                      </Button>
+                      {may("plan") && (
+                        <Button
+                          className="button small"
+                          aria-label={`Download version ${version}`}
+                          onPress={() => save(version)}
+                        >
+                          <Icon name="download" />
+                        </Button>
+                      )}
                     </td>
                   </tr>
                 ))}

@@ -157,13 +157,52 @@ export function Empty({ icon, title, children }: { icon?: IconName; title: strin
   );
 }
 
+const TITLES_BY_STATUS: Record<number, string> = {
+  0: "No answer",
+  401: "Your session is over",
+  403: "Not allowed",
+  404: "This is not here",
+  413: "This is too large",
+  429: "Too many requests",
+  503: "The server is busy or not ready",
+};
+
+// What has a reason says more than its status.
+const TITLES_BY_REASON: Record<string, string> = {
+  access_changed: "Somebody else changed this meanwhile",
+  environment_changed: "Somebody else changed this meanwhile",
+  label_policy_changed: "Somebody else changed this meanwhile",
+  nothing_to_cancel: "It has ended by itself meanwhile",
+  revision_not_found: "This revision is not here",
+  stack_locked: "An update holds the stack",
+  stack_protected: "It is protected",
+  stack_version_erased: "This version is erased",
+  stack_version_not_found: "This version is not here",
+  state_has_resources: "It still has resources",
+  state_lock_lost: "Another lock holds it now",
+  state_locked: "Somebody holds its lock",
+  state_protected: "It is protected",
+  state_version_not_found: "This version is not here",
+  too_large_for_gateway: "This is too large for the gateway",
+};
+
+// What is safe, and what to do, if the server's text does not say it.
+const ADVICE_BY_REASON: Record<string, string> = {
+  access_changed: "Close this, look at what is there now, and repeat your change.",
+  label_policy_changed: "Close this, look at what is there now, and repeat your change.",
+  nothing_to_cancel: "What it saved is the newest version. Close this: the page shows how it ended.",
+  role_too_low: "Nothing was changed. If you could do this before, your rights were changed meanwhile.",
+  stack_version_erased: "Newer versions are kept, and the stack itself is not touched.",
+  stack_locked: "Nothing was changed. Wait for the update, or cancel it on the page Locks.",
+};
+
 /** What went wrong, whether anything is lost, and what to do. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const isRefused = error instanceof ApiError && error.status === 403;
+  const refused = error instanceof ApiError ? error : undefined;
   const title =
-    error instanceof ApiError
-      ? ({ 0: "No answer", 403: "Not allowed", 404: "This is not here" }[error.status] ?? "This did not work")
-      : "This did not work";
+    (refused && (TITLES_BY_REASON[refused.reason] ?? TITLES_BY_STATUS[refused.status])) ?? "This did not work";
+  const advice = refused && ADVICE_BY_REASON[refused.reason];
   const text =
     error instanceof TooLong
       ? "This is more than 32 MB, which a page should not hold. Download it, or use the command line."
@@ -175,7 +214,13 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
       <p>
         {isRefused && <Icon name="lock" />} <strong>{title}.</strong> {text}
         {text.endsWith(".") ? "" : "."}
+        {advice && ` ${advice}`}
       </p>
+      {refused?.status === 401 && (
+        <a className="button" href="/signin" target="_blank" rel="noopener">
+          Sign in
+        </a>
+      )}
       {again && !isRefused && (
         <Button className="button" onPress={again}>
           Try again
