@@ -42,7 +42,12 @@ fn section(route: &Route) -> &'static str {
         {
             SECTIONS[2]
         }
-        _ if below("/api/stacks/") || path == "/api/user/stacks" => SECTIONS[1],
+        _ if below("/api/stacks/")
+            || below("/api/orgs/{org}/restore-stack")
+            || path == "/api/user/stacks" =>
+        {
+            SECTIONS[1]
+        }
         _ => SECTIONS[0],
     }
 }
@@ -55,6 +60,7 @@ fn caller(route: &Route) -> String {
         (Auth::Session, _) => "a person who is signed in".to_owned(),
         (Auth::UpdateToken, _) => "the update's token".to_owned(),
         (_, None) if route.path.contains("{team}") => "`admin`, or an admin of the team".to_owned(),
+        (_, None) if route.path.starts_with("/api/admin/") => "an admin of the server".to_owned(),
         (_, None) => "any access token".to_owned(),
         (_, Some(Right::See)) => "`view` or `outputs`".to_owned(),
         (_, Some(right)) => format!("`{right}`"),

@@ -9,6 +9,7 @@ use statewright_shared::domain::names::Login;
 use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
+use statewright_tests::issuer::Issuer;
 
 use crate::BACKEND;
 use crate::support::{UP, assert_says, bench, client, names, state, yaml};
@@ -36,13 +37,17 @@ outputs:
 
 /// A browser that is signed in, at this path of the console.
 async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
-    passwords::set(&app.context, &Login::parse(USER).unwrap(), PASSWORD).await.unwrap();
+    signed_in_as(app, USER, path).await
+}
+
+async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
+    passwords::set(&app.context, &Login::parse(login).unwrap(), PASSWORD).await.unwrap();
     let console = app.console().await;
     let mut page = Chromium::start();
     page.open(&format!("{console}{path}")).await;
     // Every address leads to the page of sign-ins, and back.
     page.sees("input[name=login]").await;
-    page.fill("input[name=login]", USER).await;
+    page.fill("input[name=login]", login).await;
     page.fill("input[name=password]", PASSWORD).await;
     // The first request was refused, which is an error of the browser's console.
     page.run(&json!({ "command": "problems" })).await;
@@ -335,6 +340,135 @@ async fn a_deleted_state_is_undeleted() {
     page.sees("text=No deleted state is kept").await;
     page.open(&format!("{console}/{ORG}/-/states/net/old")).await;
     page.sees("h1:has-text('old')").await;
+}
+
+#[tokio::test]
+async fn a_stack_is_renamed_deleted_and_undeleted() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "web", PROGRAM).await;
+    cli.run(UP).await.assert_success();
+    // The address that the client prints.
+    let settings = format!("/{ORG}/web/dev/settings/options");
+    let (mut page, console) = signed_in(&app, &settings).await;
+    page.click("button:has-text('New tag')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    page.fill("[role=alertdialog] input >> nth=1", "shop").await;
+    page.click("[role=alertdialog] button:has-text('Add it')").await;
+    page.sees("tr:has-text('team'):has-text('shop')").await;
+    page.check_page("console-stack-settings").await;
+    page.click("button:text-is('Rename')").await;
+    page.fill("[role=alertdialog] input >> nth=1", "prod").await;
+    page.click("[role=alertdialog] button:has-text('Rename it')").await;
+    page.arrives(&format!("{console}/{ORG}/web/prod/settings/options")).await;
+    page.sees("li:has-text('Rename acme/web/dev to acme/web/prod')").await;
+
+    page.click("button:text-is('Delete')").await;
+    page.fill("[role=alertdialog] input", "web/prod").await;
+    page.check_page("console-delete-stack").await;
+    page.click("[role=alertdialog] button:has-text('Delete it')").await;
+    page.arrives(&format!("{console}/{ORG}/-/deleted")).await;
+    page.sees("tr:has-text('web/prod')").await;
+    page.check_page("console-deleted-stack").await;
+    page.click("[aria-label='Undelete web/prod']").await;
+    page.click("button:has-text('Undelete it')").await;
+    page.sees("text=No deleted stack is kept").await;
+    page.open(&format!("{console}/{ORG}/web/prod")).await;
+    page.sees("th:has-text('password')").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=stack.undelete")).await;
+    page.sees("tr:has-text('web/prod'):has-text('browser')").await;
+}
+
+#[tokio::test]
+async fn a_state_gets_labels_and_another_name() {
+    let app = TestApp::on(BACKEND).await;
+    let new = json!({ "project": "net", "state": "prod" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/labels")).await;
+    page.sees("text=There is none, so states may have any labels").await;
+    page.click("button:text-is('Change')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    page.check_page("console-change-labels").await;
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("tr:has-text('net/prod')").await;
+    page.check_page("console-labels").await;
+    page.click("a:has-text('net/prod')").await;
+    page.arrives(&format!("{console}/{ORG}/-/states/net/prod/settings")).await;
+    page.click("button:has-text('New label')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    page.fill("[role=alertdialog] input >> nth=1", "shop").await;
+    page.click("[role=alertdialog] button:has-text('Add it')").await;
+    page.sees("tr:has-text('team'):has-text('shop')").await;
+    page.click("[aria-label='Turn on: Needs the lock']").await;
+    page.click("[role=alertdialog] button:has-text('Change it')").await;
+    page.sees("[aria-label='Turn off: Needs the lock']").await;
+    page.check_page("console-state-settings").await;
+    page.click("button:text-is('Rename')").await;
+    page.fill("[role=alertdialog] input >> nth=1", "live").await;
+    page.click("[role=alertdialog] button:has-text('Rename it')").await;
+    page.arrives(&format!("{console}/{ORG}/-/states/net/live/settings")).await;
+    page.open(&format!("{console}/{ORG}/-/labels")).await;
+    page.sees("text=None of 1 states breaks it").await;
+}
+
+#[tokio::test]
+async fn the_server_is_shown_to_its_admins_and_issuers_are_added() {
+    let app = TestApp::on(BACKEND).await;
+    app.member("bob", "laptop").await;
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/operator")).await;
+    page.sees("h1:has-text('Server')").await;
+    page.sees(&format!("tr:has-text('{ORG}')")).await;
+    page.sees("text=Nothing waits").await;
+    page.check_page("console-server").await;
+
+    page.open(&format!("{console}/{ORG}/-/issuers")).await;
+    page.click("button:has-text('Add an issuer')").await;
+    let issuer = Issuer::new("https://ci.example.com");
+    page.fill("[role=alertdialog] input >> nth=0", &issuer.url).await;
+    page.fill("[role=alertdialog] input >> nth=1", "Our CI").await;
+    page.fill("[role=alertdialog] textarea", &issuer.key_set().to_string()).await;
+    page.check_page("console-add-issuer").await;
+    page.click("[role=alertdialog] button:has-text('Add the issuer')").await;
+    page.sees("tr:has-text('https://ci.example.com')").await;
+    page.click("button:has-text('Add a policy')").await;
+    page.fill("[role=alertdialog] textarea", "sub=repo:acme/app").await;
+    page.check_page("console-add-policy").await;
+    page.click("[role=alertdialog] button:has-text('Add the policy')").await;
+    page.sees("tr:has-text('sub=repo:acme/app')").await;
+    page.check_page("console-issuers").await;
+    let issuers = app.get(&format!("/api/orgs/{ORG}/oidc/issuers")).send().await.expect(200);
+    assert_eq!(issuers["oidcIssuers"][0]["name"], "Our CI");
+    page.click("[aria-label='Change Our CI']").await;
+    page.click("[role=menuitem]:has-text('Delete')").await;
+    page.click("[role=alertdialog] button:has-text('Delete it')").await;
+    page.sees("text=No issuer is registered").await;
+
+    // Somebody else finds nothing there, and no way to it.
+    let (mut page, _) = signed_in_as(&app, "bob", &format!("/{ORG}/-/operator")).await;
+    page.sees("text=There is nothing at this address").await;
+    let text = page.text().await;
+    assert!(!text.contains("Server\n") && !text.contains("Issuers"), "{text}");
+}
+
+#[tokio::test]
+async fn a_session_that_ends_loses_nothing_that_was_typed() {
+    let app = TestApp::on(BACKEND).await;
+    let name = json!({ "project": "web", "name": "dev" });
+    app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);
+    let editor = "textarea[aria-label=Definition]";
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/esc/web/dev")).await;
+    page.sees(editor).await;
+    page.fill(editor, "values:\n  region: eu-1\n").await;
+    page.sees("text=No errors").await;
+    page.run(&json!({ "command": "forget" })).await;
+    page.click("button:text-is('Save')").await;
+    page.sees("text=Your session is over").await;
+    let typed = page.run(&json!({ "command": "input", "what": editor })).await;
+    assert_eq!(typed, "values:\n  region: eu-1\n");
+    // A page without such a text leads to the sign-in, and back.
+    page.run(&json!({ "command": "problems" })).await;
+    page.click("button:has-text('Drop changes')").await;
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.sees("input[name=login]").await;
 }
 
 /// A definition with a secret.

@@ -1557,12 +1557,12 @@ routes! {
         auth: Public, needs: Nothing, group: Admin,
         answer: Json(health_status), id: GetReadiness,
     }
-    /// Get what works, what waits for a sweep, and how old the key is, as an admin of the server
+    /// Get what works, what waits for a sweep, and how old the key is
     GET "/api/admin/status" => server::status {
         auth: Token, needs: Nothing, group: Admin,
         answer: Json(of::<ServerStatus>), id: GetServerStatus,
     }
-    /// Count what each organization stores, as an admin of the server
+    /// Count what each organization stores
     GET "/api/admin/storage" => server::storage {
         auth: Token, needs: Nothing, group: Admin,
         answer: Json(of::<Storage>), id: GetServerStorage,

@@ -51,6 +51,9 @@ const commands = {
   url: async () => page.url(),
   text: async () => page.innerText("body"),
   value: async ({ what }) => page.innerText(what),
+  input: async ({ what }) => page.inputValue(what),
+  // As if the session had ended: its cookie is gone, and the page stays.
+  forget: async () => void (await context.clearCookies()),
   wait: async ({ url }) => void (await page.waitForURL((at) => at.href.startsWith(url))),
   focused: async () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.name || ""),
   problems: async () => problems.splice(0),

@@ -28,7 +28,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what works, what waits for a sweep, and how old the key is, as an admin of the server */
+        /** Get what works, what waits for a sweep, and how old the key is */
         get: operations["GetServerStatus"];
         put?: never;
         post?: never;
@@ -45,7 +45,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count what each organization stores, as an admin of the server */
+        /** Count what each organization stores */
         get: operations["GetServerStorage"];
         put?: never;
         post?: never;

@@ -35,18 +35,33 @@ interface OfDialog {
   onClose: () => void;
 }
 
+/** The keys that a text has: `null` without any, `undefined` if it cannot be read. */
+function keysOf(text: string): object | null | undefined {
+  if (text.trim() === "") return null;
+  try {
+    const keys: unknown = JSON.parse(text);
+    return typeof keys === "object" && keys !== null ? keys : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function EditIssuer({ org, issuer, onClose }: OfDialog & { issuer?: Issuer }) {
   const client = useQueryClient();
   const [name, setName] = useState(issuer?.name ?? "");
   const [url, setUrl] = useState(issuer?.url ?? "");
   const [seconds, setSeconds] = useState(issuer?.maxExpiration ? String(issuer.maxExpiration) : "");
+  const [keys, setKeys] = useState(issuer?.jwks ? JSON.stringify(issuer.jwks, null, 2) : "");
+  const jwks = keysOf(keys);
   const known = LIFETIMES.some(([value]) => value === seconds);
   const run = async () => {
     const maxExpiration = seconds === "" ? null : Number(seconds);
     if (issuer) {
-      await change("PATCH", ISSUER, { orgName: org, issuerId: issuer.id }, { name: name.trim(), maxExpiration });
+      const edit = { name: name.trim(), maxExpiration, ...(issuer.jwks || jwks ? { jwks } : {}) };
+      await change("PATCH", ISSUER, { orgName: org, issuerId: issuer.id }, edit);
     } else {
-      await change("POST", ISSUERS, { orgName: org }, { name: name.trim(), url: url.trim(), maxExpiration });
+      const added = { name: name.trim(), url: url.trim(), maxExpiration, jwks: jwks ?? undefined };
+      await change("POST", ISSUERS, { orgName: org }, added);
     }
     await client.invalidateQueries({ queryKey: ["issuers", org] });
   };
@@ -55,14 +70,15 @@ function EditIssuer({ org, issuer, onClose }: OfDialog & { issuer?: Issuer }) {
       title={issuer ? `Change ${issuer.name}?` : "Add an issuer?"}
       action={issuer ? "Change it" : "Add the issuer"}
       isDangerous={false}
-      isReady={name.trim() !== "" && url.trim() !== ""}
+      isReady={name.trim() !== "" && url.trim() !== "" && jwks !== undefined}
       onClose={onClose}
       run={run}
     >
       {!issuer && (
         <>
           <p>
-            The server fetches the issuer's public keys from its address. No job gets a token before a policy allows it.
+            The server fetches the issuer's public keys from its address, unless you give them here. No job gets a token
+            before a policy allows it.
           </p>
           <Line label="Address" value={url} onChange={setUrl} offered={KNOWN} hint="As its tokens have it in iss." />
         </>
@@ -74,6 +90,19 @@ function EditIssuer({ org, issuer, onClose }: OfDialog & { issuer?: Issuer }) {
         onChange={setSeconds}
         options={known ? LIFETIMES : [...LIFETIMES, [seconds, `At most ${duration(Number(seconds))}`]]}
       />
+      <label className="field">
+        <span>Public keys, for an issuer that the server cannot reach</span>
+        <textarea
+          rows={3}
+          spellCheck={false}
+          value={keys}
+          onChange={(event) => setKeys(event.target.value)}
+          placeholder={'{ "keys": [] }'}
+        />
+        <span className="faint">
+          A JSON Web Key Set. Give the new one when the issuer replaces its keys. Empty: the server fetches them.
+        </span>
+      </label>
     </Confirm>
   );
 }
@@ -245,7 +274,8 @@ function Policies({ org, issuer, isAdmin }: { org: string; issuer: Issuer; isAdm
                         of={`policy ${index + 1} of ${issuer.name}`}
                         actions={[
                           ["Change", () => edit({ index })],
-                          ["Remove", () => remove(index)],
+                          // The server refuses an empty list: the last one goes with its issuer.
+                          ...(all.length > 1 ? [["Remove", () => remove(index)] as [string, () => void]] : []),
                         ]}
                       />
                     )}
