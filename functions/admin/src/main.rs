@@ -1,4 +1,4 @@
-//! The function for probes.
+//! The function for probes, and for admins of the server.
 
 use statewright_lambda::{Error, Function, routes};
 

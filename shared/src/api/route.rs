@@ -48,7 +48,7 @@ pub enum Group {
     Head,
     /// Appends to the logs of updates.
     Log,
-    /// Probes: whether a process serves, and whether the server can do its work.
+    /// Probes: whether a process serves, and whether the server can do its work; and what admins of the server see.
     Admin,
     /// Users, organizations, tokens, and who may do what.
     Account,

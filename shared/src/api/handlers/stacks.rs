@@ -294,7 +294,7 @@ pub(crate) async fn list_deleted(
     Query(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
-    let (listed, next) = stacks::deleted::page(&app, &caller, &org, position(&query)?).await?;
+    let (listed, next) = stacks::deleted::list_page(&app, &caller, &org, position(&query)?).await?;
     json(&DeletedStacks {
         deleted_stacks: listed.into_iter().map(deleted).collect(),
         continuation_token: query::write_position(next),

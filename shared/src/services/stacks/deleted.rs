@@ -65,7 +65,7 @@ pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<Deleted>, Error> {
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NotAllowed`.
-pub async fn page(
+pub async fn list_page(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
