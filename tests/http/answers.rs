@@ -27,6 +27,7 @@ fn redact(value: &mut Value) {
                         "[update token]"
                     }
                     ("ciphertext", Some(text)) if is_base64(text) => "[ciphertext]",
+                    ("bytes", None) if value.as_u64().is_some_and(|bytes| bytes > 0) => "[bytes]",
                     _ => {
                         redact(value);
                         continue;

@@ -374,6 +374,9 @@ async fn a_stack_is_renamed_deleted_and_undeleted() {
     page.sees("text=No deleted stack is kept").await;
     page.open(&format!("{console}/{ORG}/web/prod")).await;
     page.sees("th:has-text('password')").await;
+    // The address of a search of resources, which the client prints.
+    page.open(&format!("{console}/{ORG}/resources?query=type%3Abucket")).await;
+    page.sees("text=This server does not search the resources of all stacks").await;
     page.open(&format!("{console}/{ORG}/-/audit?event=stack.undelete")).await;
     page.sees("tr:has-text('web/prod'):has-text('browser')").await;
 }

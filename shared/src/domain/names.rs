@@ -145,7 +145,7 @@ impl Login {
     /// Parses logins with commas between them. An empty text has none.
     ///
     /// # Errors
-    /// [`InvalidName`] for the first text that is no login.
+    /// [`InvalidName`] for the first text that is not a login.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, InvalidName> {
         text.split(',').map(str::trim).filter(|login| !login.is_empty()).map(Self::parse).collect()
     }

@@ -153,7 +153,7 @@ impl Caller {
         self.token.within.is_none() && self.limit().contains(rights)
     }
 
-    /// Refuses a caller who is no admin of the server, or whose token is limited: it may be that of a job.
+    /// Refuses a caller who is not an admin of the server, or whose token is limited: it may be that of a job.
     ///
     /// # Errors
     /// [`AccessError::NotServerAdmin`].

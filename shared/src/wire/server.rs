@@ -25,8 +25,8 @@ pub struct SweepStatus {
     pub more: bool,
     /// Since when the oldest waits, RFC 3339; null if none does.
     pub oldest: Option<String>,
-    /// How many updates run. Some may have ended a moment ago.
-    pub running: usize,
+    /// How many updates run or have ended within five minutes.
+    pub recent: usize,
     /// The updates whose lease is over, at most 20, the oldest first.
     pub updates: Vec<WaitingUpdate>,
 }

@@ -67,7 +67,8 @@ pub(crate) struct Serve {
     /// 10.1.0.0/16,127.0.0.1 [default: public addresses only].
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
-    /// Users who may see how the server is doing and what each organization stores, such as alice,bob [default: none].
+    /// Users who may see how the server is doing and what each organization stores, such as
+    /// alice,bob [default: none].
     #[arg(long, value_name = "LOGINS", env = "STATEWRIGHT_SERVER_ADMINS", value_parser = logins)]
     pub(crate) server_admins: Option<Arc<[Login]>>,
     /// Providers that people sign in with, as JSON, in addition to those of `statewright sso`. A provider

@@ -32,7 +32,7 @@ pub(crate) async fn status(State(app): State<App>, caller: Caller) -> Answer {
             overdue: status.overdue,
             more: status.overdue_more,
             oldest: status.oldest.map(Timestamp::to_rfc3339),
-            running: status.leases,
+            recent: status.recent,
             updates: status.waiting.into_iter().map(waiting).collect(),
         },
     })

@@ -39,8 +39,8 @@ pub struct Status {
     pub overdue_more: bool,
     /// The time of the oldest.
     pub oldest: Option<Timestamp>,
-    /// How many updates are due before a lease can end: those that run, and some that ended a moment ago.
-    pub leases: usize,
+    /// How many updates are due before a lease can end: those that run, and those that ended within that time.
+    pub recent: usize,
     /// The updates whose lease is over and that no sweep has ended yet, the oldest first.
     pub waiting: Vec<Waiting>,
 }
@@ -73,7 +73,7 @@ pub async fn status(ctx: &Context, caller: &Caller) -> Result<Status, Error> {
         overdue: 0,
         overdue_more: false,
         oldest: None,
-        leases: 0,
+        recent: 0,
         waiting: Vec::new(),
     };
     let mut updates = Vec::new();
@@ -91,7 +91,7 @@ pub async fn status(ctx: &Context, caller: &Caller) -> Result<Status, Error> {
                 status.oldest = Some(status.oldest.map_or(at, |oldest| oldest.min(at)));
                 updates.extend(update.map(|update| (at, update)));
             } else if update.is_some() && at <= now.plus(LEASE) {
-                status.leases += 1;
+                status.recent += 1;
             }
         }
         let is_last_overdue = |item: &Item| Due::time_in(&item.key).is_ok_and(is_overdue);

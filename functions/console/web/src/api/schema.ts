@@ -14434,7 +14434,7 @@ export interface operations {
                             more?: boolean;
                             oldest?: string | null;
                             overdue?: number;
-                            running?: number;
+                            recent?: number;
                             updates?: {
                                 by?: string;
                                 since?: string;

@@ -44,7 +44,7 @@ function Server() {
                   ],
                   ["Version", version],
                   ["Key that signs", signsSince ? <Time key="k" at={signsSince} /> : "not made yet"],
-                  ["Running updates", number(sweep.running)],
+                  ["Updates that run, or ended within five minutes", number(sweep.recent)],
                 ]}
               />
               <p className="faint">
