@@ -236,6 +236,87 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     }
 }
 
+/// The state of [`tfstate`], with resources of a module that depend on its own, and a password.
+fn with_modules(serial: u64, range: &str) -> Value {
+    let mut state = tfstate(serial, range);
+    let subnet = |key: u64| {
+        let mark = json!([[{ "type": "get_attr", "value": "password" }]]);
+        json!({
+            "index_key": key, "schema_version": 0, "dependencies": ["aws_vpc.main"],
+            "attributes": { "id": format!("<img src=x onerror=alert({key})>"), "password": "hunter2" },
+            "sensitive_attributes": mark,
+        })
+    };
+    let subnets = json!({
+        "module": "module.net[\"a.b\"]", "mode": "managed", "type": "aws_subnet", "name": "all",
+        "provider": "provider[\"example.com/hashicorp/aws\"]", "instances": [subnet(0), subnet(1)],
+    });
+    state["resources"].as_array_mut().unwrap().push(subnets);
+    state
+}
+
+#[tokio::test]
+async fn a_resource_of_a_state_has_neighbors_history_and_values() {
+    let app = TestApp::on(BACKEND).await;
+    let post = async |path: &str, body: &Value| {
+        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
+        assert_eq!(call.send().await.status.as_u16(), 200);
+    };
+    let path = format!("/tfstate/{ORG}/net/prod");
+    post(&path, &tfstate(1, "10.0.0.0/16")).await;
+    post(&path, &with_modules(2, "10.0.0.0/16")).await;
+    post(&path, &with_modules(3, "10.1.0.0/16")).await;
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "app" })).send().await.expect(200);
+    let edge = json!({ "producer": "net/prod", "output": "password", "consumer": "app" });
+    app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);
+
+    let state = format!("/{ORG}/-/states/net/prod");
+    let (mut page, console) = signed_in(&app, &state).await;
+    page.click("nav[aria-label='State'] a:has-text('Resources')").await;
+    page.sees("[role=treeitem]:has-text('aws_vpc.main')").await;
+    page.sees("[role=treeitem]:has-text('module.net[\"a.b\"]')").await;
+    page.check_page("console-state-resources").await;
+    // The tree by keyboard: the module is closed and opened, and its first resource is chosen.
+    page.click("[role=treeitem]:has-text('aws_vpc.main')").await;
+    page.sees("h2:has-text('Needed by')").await;
+    page.sees("tr:has-text('Changed'):has-text('3')").await;
+    page.sees("tr:has-text('Created'):has-text('1')").await;
+    page.sees(".graph").await;
+    page.check_page("console-state-resource").await;
+    page.fill("[aria-label='Filter by address or provider']", "subnet").await;
+    page.sees("text=2 of 3").await;
+    page.press("Tab").await;
+    page.press("Home").await;
+    page.press("ArrowLeft").await;
+    page.press("ArrowRight").await;
+    page.press("ArrowDown").await;
+    page.press("Enter").await;
+    page.sees("h2:has-text('all[0]')").await;
+    assert!(page.url().await.contains("q=subnet&address="), "{}", page.url().await);
+    assert!(!page.text().await.contains("onerror"), "a value is shown");
+    page.click("button:has-text('Show values')").await;
+    page.sees("code:has-text('onerror=alert(0)')").await;
+    assert!(!page.text().await.contains("hunter2"), "a sensitive value is shown");
+    page.check_page("console-state-values").await;
+    page.click("button:has-text('Show sensitive ones too')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.click(".list-row a:has-text('aws_vpc.main')").await;
+    page.sees("h2:has-text('main')").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=state.values")).await;
+    page.sees("td:has-text('with sensitive values')").await;
+
+    // The map leads to both ends.
+    page.click("nav[aria-label='Organization'] a:has-text('Dependencies')").await;
+    page.sees(".graph").await;
+    page.sees("tr:has-text('app/default'):has-text('Stale')").await;
+    page.check_page("console-dependencies").await;
+    page.fill("[aria-label='Filter by name']", "nothing like it").await;
+    page.sees("text=Nothing here is found by this filter").await;
+    page.fill("[aria-label='Filter by name']", "").await;
+    page.click("td a:has-text('net/prod')").await;
+    page.arrives(&format!("{console}{state}")).await;
+}
+
 #[tokio::test]
 async fn an_admin_changes_the_organization_and_protects_a_stack() {
     let app = TestApp::on(BACKEND).await;

@@ -51,6 +51,7 @@ function usePlaces(org: string): Target[] {
       page("", "Home", "clock"),
       page("/-/stacks", "Stacks and states", "stack"),
       page("/-/environments", "Environments", "environment"),
+      page("/-/dependencies", "Dependencies", "stack"),
       page("/-/locks", "Locks", "lock"),
       page("/-/members", "Members", "person"),
       page("/-/teams", "Teams", "person"),

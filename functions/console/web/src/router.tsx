@@ -24,6 +24,8 @@ const statePages = () => import("./pages/state");
 const stateSettingsPages = () => import("./pages/statesettings");
 const updatePages = () => import("./pages/update");
 const versionsPages = () => import("./pages/versions");
+const stateResourcesPages = () => import("./pages/stateresources");
+const dependenciesPages = () => import("./pages/dependencies");
 
 type Search = Record<string, unknown>;
 
@@ -241,6 +243,39 @@ const settings = createRoute({
   },
 });
 
+export interface StateResourcesSearch {
+  q?: string;
+  address?: string;
+  version?: string;
+}
+
+const stateResources = createRoute({
+  getParentRoute: () => state,
+  path: "/resources",
+  component: lazyRouteComponent(stateResourcesPages, "StateResources"),
+  validateSearch: (search: Search): StateResourcesSearch => ({
+    q: word(search.q),
+    address: text(search.address),
+    version: /^([1-9]\d*|[0-9a-f]{32})$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+  }),
+});
+
+export interface DependenciesSearch {
+  q?: string;
+  /** Those that may have to run again, and what they read. */
+  show?: "stale";
+}
+
+const dependencies = createRoute({
+  getParentRoute: () => root,
+  path: "/$org/-/dependencies",
+  component: lazyRouteComponent(dependenciesPages, "Dependencies"),
+  validateSearch: (search: Search): DependenciesSearch => ({
+    q: word(search.q),
+    show: search.show === "stale" ? "stale" : undefined,
+  }),
+});
+
 // Addresses that clients know, of what this console does not show.
 const elsewhere = [
   createRoute({ getParentRoute: () => root, path: "/$org/resources", component: () => <NotHere what="search" /> }),
@@ -257,9 +292,10 @@ const tree = root.addChildren([
   organization.addChildren([members, teams, grants, tokens, audit, deleted, issuers, labelPolicy, operator]),
   environments,
   environment.addChildren([definition, environmentValues, revisions, environmentSettings]),
-  state.addChildren([stateOverview, stateVersions, stateSettings]),
-  stack.addChildren([overview, resources, activity, update, preview, versions, options, settings]),
+  state.addChildren([stateOverview, stateVersions, stateResources]),
+  stack.addChildren([overview, resources, activity, update, preview, versions, options]),
   project,
+  dependencies,
   ...elsewhere,
 ]);
 

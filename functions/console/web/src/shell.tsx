@@ -117,6 +117,9 @@ function Nav({ org, path }: { org: string; path: string }) {
       >
         Environments
       </Link>
+      <Link to="/$org/-/dependencies" params={{ org }} activeOptions={{ includeSearch: false }}>
+        Dependencies
+      </Link>
       <Link to="/$org/-/locks" params={{ org }}>
         Locks
       </Link>

@@ -514,96 +514,125 @@ export const eventTypes = (org: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** What the person may do in an organization. */
-export const rights = (org: string) =>
-  queryOptions({
-    queryKey: ["rights", org],
-    queryFn: ({ signal }) => read("/api/orgs/{orgName}/rights", { orgName: org }, {}, signal),
-    staleTime: EVERY_MINUTE,
-    refetchInterval: EVERY_MINUTE,
-    retry: false,
+/** Resources on one page of a state's list. */
+export const STATE_RESOURCES_PAGE = 1000;
+
+/** A resource of a Terraform state, without its values. */
+export interface StateResource {
+  address: string;
+  module?: string;
+  mode: string;
+  type: string;
+  name: string;
+  key?: string;
+  deposed?: string;
+  provider: string;
+  tainted?: boolean;
+  dependencyCount: number | null;
+}
+
+/** The version that an answer is about; `null` for a refused write, which has an id instead. */
+interface OfStateText {
+  version: number | null;
+  rejected?: string;
+}
+
+export interface StateResources extends OfStateText {
+  total: number;
+  matched: number;
+  resources: StateResource[];
+  continuationToken?: string;
+}
+
+export const stateResources = (guid: string, filter: string, version: string | undefined, current: number) =>
+  infiniteQueryOptions({
+    queryKey: ["state-resources", guid, filter, version ?? "", version === undefined ? current : 0],
+    queryFn: ({ signal, pageParam }) => {
+      const continuationToken = pageParam || undefined;
+      const query = { version, filter: filter || undefined, size: STATE_RESOURCES_PAGE, continuationToken };
+      const found = read("/api/tfstates/{guid}/resources", { guid }, query, signal);
+      return found as unknown as Promise<StateResources>;
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken,
   });
 
-export const deletedStacks = (org: string) =>
-  queryOptions({
-    queryKey: ["deleted-stacks", org],
-    queryFn: ({ signal }) =>
-      bounded<DeletedStack>(LIST_MAX, async (continuationToken) => {
-        const page = await read("/api/orgs/{orgName}/restore-stack", { orgName: org }, { continuationToken }, signal);
-        return { items: page.deletedStacks, next: page.continuationToken };
-      }),
-  });
+export interface StateResourceAround extends OfStateText, StateResource {
+  dependencies: string[];
+  dependenciesMore: number;
+  dependents: string[];
+  dependentsMore: number;
+}
 
-export const issuers = (org: string) =>
+export const stateResource = (guid: string, address: string, version: string | undefined, current: number) =>
   queryOptions({
-    queryKey: ["issuers", org],
-    queryFn: ({ signal }) => read("/api/orgs/{orgName}/oidc/issuers", { orgName: org }, {}, signal),
-  });
-
-/** Which jobs of an issuer get which tokens. */
-export const policies = (org: string, issuer: string) =>
-  queryOptions({
-    queryKey: ["policies", org, issuer],
-    queryFn: ({ signal }) =>
-      read("/api/orgs/{orgName}/auth/policies/oidcissuers/{issuerId}", { orgName: org, issuerId: issuer }, {}, signal),
-  });
-
-export const labelPolicy = (org: string) =>
-  queryOptions({
-    queryKey: ["label-policy", org],
-    queryFn: ({ signal }) => read("/api/orgs/{orgName}/tfstate-policy", { orgName: org }, {}, signal),
-  });
-
-/** The states that break the policy for labels. */
-export const compliance = (org: string) =>
-  queryOptions({
-    queryKey: ["label-compliance", org],
-    queryFn: async ({ signal }) => {
-      let checked = 0;
-      const found = await bounded<NotCompliant>(LIST_MAX, async (continuationToken) => {
-        const path = "/api/orgs/{orgName}/tfstate-policy/compliance";
-        const page = await read(path, { orgName: org }, { continuationToken }, signal);
-        checked += page.checked;
-        return { items: page.states, next: page.continuationToken };
-      });
-      return { ...found, checked };
+    queryKey: ["state-resource", guid, address, version ?? "", version === undefined ? current : 0],
+    queryFn: ({ signal }) => {
+      const found = read("/api/tfstates/{guid}/resource", { guid }, { address, version }, signal);
+      return found as unknown as Promise<StateResourceAround>;
     },
   });
 
-/** The schemas of the outputs of a state. */
-export const schemas = (guid: string) =>
-  queryOptions({
-    queryKey: ["schemas", guid],
-    queryFn: ({ signal }) => read("/api/tfstates/{guid}/schemas", { guid }, {}, signal),
+export interface StateResourceHistory {
+  entries: { version: number; serial: number | null; time: string; by: string; op: "create" | "change" | "delete" }[];
+  /** Versions of which it is not known whether they changed it. */
+  unknown: number[];
+  continuationToken?: string;
+}
+
+export const stateResourceHistory = (guid: string, address: string, current: number) =>
+  infiniteQueryOptions({
+    queryKey: ["state-resource-history", guid, address, current],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { address, continuationToken: pageParam || undefined };
+      const found = read("/api/tfstates/{guid}/resource/history", { guid }, query, signal);
+      return found as unknown as Promise<StateResourceHistory>;
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken,
   });
 
-/** How the server is doing, for its admins. */
-export const serverStatus = queryOptions({
-  queryKey: ["server-status"],
-  queryFn: ({ signal }) => read("/api/admin/status", {}, {}, signal),
-  refetchInterval: EVERY_MINUTE,
-});
+/** The attributes of a resource. `masked` ones are the text `[sensitive]`. */
+export interface StateResourceValues extends OfStateText {
+  attributes: Record<string, unknown> | string | null;
+  sensitive: string[];
+  masked: boolean;
+}
 
-/** What organizations store, the parts of each added up. */
-export const serverStorage = queryOptions({
-  queryKey: ["server-storage"],
-  queryFn: async ({ signal }) => {
-    const found = await bounded<StoredIn>(LIST_MAX, async (continuationToken) => {
-      const page = await read("/api/admin/storage", {}, { continuationToken }, signal);
-      return { items: page.organizations, next: page.continuationToken };
-    });
-    const sums = new Map<string, StoredIn>();
-    for (const part of found.items) {
-      const sum = sums.get(part.name);
-      sums.set(part.name, {
-        name: part.name,
-        stacks: part.stacks + (sum?.stacks ?? 0),
-        states: part.states + (sum?.states ?? 0),
-        resources: part.resources + (sum?.resources ?? 0),
-        bytes: part.bytes + (sum?.bytes ?? 0),
-        unmeasured: part.unmeasured + (sum?.unmeasured ?? 0),
-      });
-    }
-    return { items: [...sums.values()], more: found.more };
-  },
-});
+export interface MapNode {
+  kind: "stack" | "tfstate";
+  id: string;
+  project: string;
+  name: string;
+  status: "clean" | "stale" | "potentially-stale" | null;
+  lastChange: string | null;
+  resourceCount: number | null;
+  /** Its place in an order to apply all; `null` in or after a cycle. */
+  layer: number | null;
+}
+
+export interface MapEdge {
+  /** Places in the list of nodes. */
+  from: number;
+  to: number;
+  kind: "reference" | "edge";
+  stale: boolean | null;
+  outputs: string[];
+}
+
+export interface DependencyMap {
+  nodes: MapNode[];
+  edges: MapEdge[];
+  apart: number;
+  cut: boolean;
+}
+
+export const dependencyMap = (org: string) =>
+  queryOptions({
+    queryKey: ["dependency-map", org],
+    queryFn: ({ signal }) => {
+      const found = read("/api/orgs/{orgName}/dependency-map", { orgName: org }, {}, signal);
+      return found as unknown as Promise<DependencyMap>;
+    },
+    refetchInterval: EVERY_MINUTE,
+  });

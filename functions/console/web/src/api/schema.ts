@@ -731,6 +731,23 @@ export interface paths {
         patch: operations["UpdateAuthPolicy"];
         trace?: never;
     };
+    "/api/orgs/{orgName}/dependency-map": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the map of the stacks and states that read outputs of others */
+        get: operations["GetDependencyMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/orgs/{orgName}/grants": {
         parameters: {
             query?: never;
@@ -2463,6 +2480,74 @@ export interface paths {
         };
         /** List the refused writes of a Terraform state */
         get: operations["ListRejectedWrites"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tfstates/{guid}/resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a resource of a Terraform state, without its values */
+        get: operations["GetStateResource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tfstates/{guid}/resource/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of a Terraform state that changed a resource */
+        get: operations["GetStateResourceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tfstates/{guid}/resource/values": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get the attributes of a resource of a Terraform state */
+        post: operations["GetStateResourceValues"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tfstates/{guid}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the resources of a Terraform state, without values */
+        get: operations["ListStateResources"];
         put?: never;
         post?: never;
         delete?: never;
@@ -13825,6 +13910,286 @@ export interface operations {
                             terraformVersion?: string | null;
                             token?: string;
                             version?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListStateResources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        matched?: number;
+                        rejected?: string | null;
+                        resources?: {
+                            address?: string;
+                            dependencyCount?: number | null;
+                            deposed?: string | null;
+                            key?: string | null;
+                            mode?: string;
+                            module?: string | null;
+                            name?: string;
+                            provider?: string;
+                            tainted?: boolean;
+                            type?: string;
+                        }[];
+                        total?: number;
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateResource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        address?: string;
+                        dependencies?: string[];
+                        dependenciesMore?: number;
+                        dependencyCount?: number | null;
+                        dependents?: string[];
+                        dependentsMore?: number;
+                        deposed?: string | null;
+                        key?: string | null;
+                        mode?: string;
+                        module?: string | null;
+                        name?: string;
+                        provider?: string;
+                        tainted?: boolean;
+                        type?: string;
+                        rejected?: string | null;
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateResourceHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        entries?: {
+                            by?: string;
+                            op?: string;
+                            serial?: number | null;
+                            time?: string;
+                            version?: number;
+                        }[];
+                        unknown?: number[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateResourceValues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    address?: string;
+                    unmask?: boolean;
+                    version?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        address?: string;
+                        attributes?: unknown;
+                        masked?: boolean;
+                        rejected?: string | null;
+                        sensitive?: string[];
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetDependencyMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        apart?: number;
+                        cut?: boolean;
+                        edges?: {
+                            from?: number;
+                            kind?: string;
+                            outputs?: string[];
+                            stale?: boolean | null;
+                            to?: number;
+                        }[];
+                        nodes?: {
+                            id?: string;
+                            kind?: string;
+                            lastChange?: string | null;
+                            layer?: number | null;
+                            name?: string;
+                            project?: string;
+                            resourceCount?: number | null;
+                            status?: string | null;
                         }[];
                     };
                 };

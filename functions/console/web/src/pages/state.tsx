@@ -121,6 +121,9 @@ export function StatePage() {
             <Link to={ROUTE} params={name} activeOptions={{ exact: true }}>
               Overview
             </Link>
+            <Link to={`${ROUTE}/resources`} params={name} activeOptions={{ includeSearch: false }}>
+              Resources
+            </Link>
             <Link to={`${ROUTE}/versions`} params={name} activeOptions={{ includeSearch: false }}>
               Versions
             </Link>
