@@ -55,6 +55,7 @@ fn reads() -> Vec<(String, &'static str, bool)> {
         (format!("{stack}/export"), "ExportStack", true),
         (format!("/api/tfstates/{STATE}"), "GetState", true),
         (format!("/api/tfstates/{STATE}/outputs"), "GetStateOutputs", true),
+        (format!("/api/tfstates/{STATE}/resources"), "ListStateResources", true),
         (format!("/api/tfstates/{STATE}/versions/1/text"), "GetStateText", true),
         (environment.clone(), "ReadEnvironment_esc_environments", false),
         (format!("{environment}/decrypt"), "DecryptEnvironment_esc_environments", false),
@@ -167,7 +168,7 @@ async fn a_list_reads_only_the_names_that_grants_reach() {
                     last_update: None,
                     resource_count: None,
                     is_updating: false,
-                    newest: None,
+                    references: Vec::new(),
                 };
                 put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)
             })

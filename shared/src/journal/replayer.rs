@@ -55,6 +55,8 @@ pub struct Replayed {
     pub outputs: Option<String>,
     /// `secrets_providers` as JSON.
     pub secrets_providers: Option<String>,
+    /// The names of the stacks whose outputs it reads, as [`Inspection`](crate::domain::deployment::Inspection) has them.
+    pub references: Vec<String>,
 }
 
 /// An entry that could not be applied.
@@ -126,6 +128,7 @@ pub fn replay<'a>(
         skipped,
         integrity_error,
         outputs: result.deployment.root_outputs().map(str::to_owned),
+        references: result.deployment.references(),
         secrets_providers: result.deployment.secrets_providers.map(|provider| provider.raw.to_owned()),
     })
 }

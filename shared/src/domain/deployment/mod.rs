@@ -6,6 +6,7 @@ mod diff;
 mod edit;
 mod error;
 pub(super) mod model;
+mod references;
 mod rename;
 mod service;
 mod write;
@@ -22,6 +23,7 @@ pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,
     read_envelope, snippet_features,
 };
+pub use self::references::{REFERENCES_MAX, referenced};
 pub use self::rename::rename;
 pub use self::service::{address, readdress, secrets_url};
 use super::integrity;
@@ -54,6 +56,8 @@ pub struct Inspection<'a> {
     pub integrity_error: Option<String>,
     /// `manifest.time`, if it is a time.
     pub manifest_time: Option<Timestamp>,
+    /// The names of the stacks whose outputs it reads: the first [`REFERENCES_MAX`], sorted.
+    pub references: Vec<String>,
 }
 
 /// Reads an untyped deployment, `{"version":..,"features"?:..,"deployment":{..}}`, from an import or a full
@@ -77,6 +81,7 @@ pub fn inspect(text: &[u8]) -> Result<Inspection<'_>, DeploymentError> {
         secrets_providers: deployment.secrets_providers.as_ref().map(|provider| provider.raw),
         integrity_error: integrity::check(&deployment).err(),
         manifest_time: parse_time(&deployment.manifest.time),
+        references: deployment.references(),
     })
 }
 

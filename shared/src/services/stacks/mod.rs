@@ -116,8 +116,14 @@ pub async fn create(
         protection: None,
         trail: None,
     };
-    let mut name =
-        StackEntry { id, tags, last_update: None, resource_count: None, is_updating: false, newest: None };
+    let mut name = StackEntry {
+        id,
+        tags,
+        last_update: None,
+        resource_count: None,
+        is_updating: false,
+        references: Vec::new(),
+    };
     let mut writes = Vec::new();
     if let Some(state) = state {
         let import = updates::direct::prepare_import(ctx, caller, id, &head, state).await?;

@@ -47,6 +47,8 @@ pub(super) struct NewDeployment {
     pub secrets_url: Option<String>,
     /// The response to a request for the outputs, as JSON text.
     pub outputs: Bytes,
+    /// The names of the stacks whose outputs it reads.
+    pub references: Vec<String>,
     /// The number of journal entries that could not be applied.
     pub skipped_count: u64,
     /// The first [`SKIPPED_NAMED_MAX`] of these entries, each with the reason.
@@ -104,6 +106,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
         pending_count: replayed.pending_count as u64,
         secrets_url: replayed.secrets_providers.as_deref().and_then(deployment::secrets_url),
         outputs: outputs_text(replayed.outputs.as_deref(), replayed.secrets_providers.as_deref()),
+        references: replayed.references,
         skipped_count: replayed.skipped.len() as u64,
         skipped: replayed
             .skipped
@@ -232,6 +235,7 @@ fn whole(text: &[u8], parts: &[Cow<'_, [u8]>; 3], inspection: &Inspection<'_>) -
         pending_count: inspection.pending_count as u64,
         secrets_url: inspection.secrets_providers.and_then(deployment::secrets_url),
         outputs: outputs_text(inspection.outputs, inspection.secrets_providers),
+        references: inspection.references.clone(),
         skipped_count: 0,
         skipped: Vec::new(),
         integrity_error: inspection.integrity_error.clone(),

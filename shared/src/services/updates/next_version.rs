@@ -49,6 +49,8 @@ pub(crate) struct StoredVersion {
     pub(crate) outcome: Outcome,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
+    /// The names of the stacks whose outputs it reads; `None` if they stay as they were.
+    pub(crate) references: Option<Vec<String>>,
 }
 
 /// Stores the blobs of a version, and prepares the writes of its history entry and outputs.
@@ -62,12 +64,14 @@ pub(super) async fn store_version(
     let version = head.version + 1;
     let update = new.update;
     let mut writes = Vec::new();
+    let mut references = None;
     let (snapshot, mut skipped_count, mut skipped, integrity_error) = match (folded, &head.snapshot) {
         (Folded::Unchanged, Some(base)) => (base.clone(), 0, Vec::new(), None),
         (Folded::Unchanged, None) => {
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
         (Folded::New(folded), _) => {
+            references = Some(folded.references);
             let key = Snapshot::new_blob(stack, update);
             let mut snapshot = Snapshot {
                 blob: key.to_string(),
@@ -129,8 +133,7 @@ pub(super) async fn store_version(
     if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
         writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
     }
-    let (outcome, started, ended) = (new.outcome, new.started, new.ended);
-    Ok(StoredVersion { writes, update, version, snapshot, outcome, started, ended })
+    Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended, references })
 }
 
 /// Moves a stack's head and list entry to a version.
@@ -141,7 +144,8 @@ pub(crate) fn advance(head: &mut StackHead, name: &mut StackEntry, next: &Stored
     name.is_updating = false;
     name.last_update = Some(next.ended);
     name.resource_count = Some(next.snapshot.resource_count);
-    let &StoredVersion { version, outcome, started, .. } = next;
-    name.newest = Some(NewestVersion { version, outcome, started, bytes: next.snapshot.bytes_gzip });
+    if let Some(references) = &next.references {
+        name.references.clone_from(references);
+    }
     head.snapshot = Some(next.snapshot.clone());
 }
