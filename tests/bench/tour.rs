@@ -278,7 +278,12 @@ impl Walk<'_> {
         let edge = format!("{edges}/{}", word(&self.post(&edges, &edge).await?, "id"));
         self.get(&edge).await?;
         self.ask(Method::PATCH, &edge, Some(&json!({ "mock": 1 }))).await?;
-        for path in [edges, format!("{org}/tfstate-statuses"), format!("{org}/tfstate-topology")] {
+        for path in [
+            edges,
+            format!("{org}/tfstate-statuses"),
+            format!("{org}/tfstate-topology"),
+            format!("{org}/dependency-map"),
+        ] {
             self.get(&path).await?;
         }
         self.get(&format!("/api/tfstates/{id}/dependencies")).await?;
@@ -307,11 +312,17 @@ impl Walk<'_> {
     async fn protocol(&mut self, address: &str) -> io::Result<()> {
         let lock = json!({ "ID": "run", "Operation": "OperationTypeApply", "Who": "bench" });
         self.post(&format!("{address}/lock"), &lock).await?;
-        for serial in [1, 2] {
+        for serial in [1, 2, 3] {
             let outputs = json!({ "url": { "value": format!("v{serial}"), "type": "string" } });
+            let resource = json!({
+                "mode": "managed", "type": "terraform_data", "name": "a",
+                "provider": "provider[\"terraform.io/builtin/terraform\"]",
+                "instances": [{ "schema_version": 0, "attributes": { "id": "a" } }],
+            });
+            let resources = if serial == 2 { vec![resource] } else { Vec::new() };
             let text = json!({
                 "version": 4, "terraform_version": "1.12.6", "serial": serial, "lineage": "bench", "outputs": outputs,
-                "resources": [], "check_results": null,
+                "resources": resources, "check_results": null,
             });
             self.post(&format!("{address}?ID=run"), &text).await?;
         }
@@ -321,7 +332,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The requests of people about a state of two versions.
+    /// The requests of people about a state of three versions, of which the second has a resource.
     async fn about(&mut self, state: &str) -> io::Result<()> {
         for tail in [
             "",
@@ -333,9 +344,14 @@ impl Walk<'_> {
             "/versions/1",
             "/versions/1/text",
             "/versions/1/diff/2",
+            "/resources?version=2",
+            "/resource?version=2&address=terraform_data.a",
+            "/resource/history?address=terraform_data.a",
         ] {
             self.get(&format!("{state}{tail}")).await?;
         }
+        let values = json!({ "address": "terraform_data.a", "version": "2" });
+        self.post(&format!("{state}/resource/values"), &values).await?;
         self.ask(Method::PATCH, &format!("{state}/schemas"), Some(&json!({ "infer": true }))).await?;
         self.post(&format!("{state}/versions/1/restore"), &Value::Null).await?;
         self.post(&format!("{state}/lock"), &json!({ "reason": "maintenance" })).await?;

@@ -55,6 +55,10 @@ async fn working_on_state<'a>(app: &'a TestApp, route: &Route, token: &str) -> C
         ("POST", "lock") => call.json(&json!({ "reason": "maintenance" })),
         ("POST", "tfstates") => call.json(&json!({ "project": new_project() })),
         ("POST", "tfstate-edges") => call.json(&edge),
+        ("POST", "values") => {
+            app.post(&format!("/tfstate/{STATE}"), &text(serial + 1, &["a"])).send().await.expect(200);
+            call.json(&json!({ "address": "terraform_data.a" }))
+        }
         ("PATCH", "{edge}") => call.json(&json!({ "mock": 1 })),
         ("PATCH", "schemas") => call.json(&json!({ "infer": true })),
         ("PATCH", _) => call.json(&json!({ "state": "default" })),
@@ -387,6 +391,7 @@ fn sent(route: &Route) -> Value {
         (_, "lock" | "protection") => json!({ "reason": "maintenance" }),
         (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
         (_, "schemas") => json!({ "infer": true }),
+        (_, "values") => json!({ "address": "terraform_data.a" }),
         ("PATCH", "{guid}") => json!({ "state": "other" }),
         ("POST", _) if is_protocol => text(9, &[]),
         ("PUT", "access") => json!({ "teams": {}, "grants": [] }),

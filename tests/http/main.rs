@@ -46,6 +46,7 @@ mod secrets;
 mod sessions;
 mod sign_in;
 mod stacks;
+mod state_resources;
 mod states;
 mod sweep;
 mod teams;

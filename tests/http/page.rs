@@ -31,7 +31,8 @@ fn section(route: &Route) -> &'static str {
     match path {
         _ if route.auth.is_page() => SECTIONS[6],
         _ if below("/tfstate/") => SECTIONS[5],
-        _ if below("/api/tfstates/") || path.contains("/tfstate") || below("/api/orgs/{org}/outputs") => {
+        _ if below("/api/tfstates/") || path.contains("/tfstate") => SECTIONS[4],
+        _ if ["outputs", "dependency-map"].iter().any(|of| below(&format!("/api/orgs/{{org}}/{of}"))) => {
             SECTIONS[4]
         }
         _ if below("/api/esc/") => SECTIONS[3],

@@ -355,6 +355,8 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::Direction
         | InvalidInput::EventType { .. }
         | InvalidInput::LabelPair
+        | InvalidInput::ResourceFilter { .. }
+        | InvalidInput::ResourceAddress
         | InvalidInput::Unsupported(_)
         | InvalidInput::UpdateKind
         | InvalidInput::UpdateResult(_)
@@ -518,6 +520,8 @@ fn reason_of_state(error: &StateError) -> Reason {
         StateError::Exists(_) | StateError::NameLeadsTo { .. } => Reason::StateExists,
         StateError::Forbidden(_) | StateError::NoSuchAddress(_) => Reason::StateForbidden,
         StateError::Encrypted => Reason::StateEncrypted,
+        StateError::ResourcesUnknown { .. } => Reason::ResourcesUnknown,
+        StateError::NoResource { .. } => Reason::ResourceNotFound,
         StateError::Locked(_) => Reason::StateLocked,
         StateError::NotHolder(_) => Reason::StateLockLost,
         StateError::LockNotAllowed(_) => Reason::RoleTooLow,

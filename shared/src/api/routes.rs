@@ -18,8 +18,8 @@ use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, members, oidc, openapi, roles, secrets, server, service, sessions, settings, sign_in,
-    stacks, states, teams, tfstate, tokens, updates, user,
+    history, home, map, members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks,
+    state_resources, states, teams, tfstate, tokens, updates, user,
 };
 use super::path::OrgPath;
 use super::response::{self, json_text};
@@ -27,8 +27,9 @@ use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, St
 use super::route::Shapes;
 use super::shapes::{
     anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
-    state_version, state_versions, states_page, statuses, templates,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, state, state_resource,
+    state_resource_values, state_resources_page, state_version, state_versions, states_page, statuses,
+    templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};
@@ -53,6 +54,7 @@ use crate::wire::environments::{
     RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit, TagText,
     Tags,
 };
+use crate::wire::map::DependencyMap;
 use crate::wire::oidc::{
     Consent, Consents, EditIssuer, Issuer, Issuers, NewConsent, NewIssuer, NewPolicies, Policies,
     TokenAnswer, TokenRequest,
@@ -68,6 +70,7 @@ use crate::wire::pulumi::{
 };
 use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
+use crate::wire::state_resources::{AskValues, ResourceHistory};
 use crate::wire::tfstate::{
     AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
     Outputs, OutputsOf, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
@@ -1386,6 +1389,27 @@ routes! {
         auth: Token, needs: Member, group: Tfstate, audit: "state.restore",
         answer: Json(of::<Restored>), id: RestoreStateVersion,
     }
+    /// List the resources of a Terraform state, without values
+    GET "/api/tfstates/{guid}/resources" => state_resources::list {
+        auth: Token, needs: View, group: Tfstate,
+        answer: Json(state_resources_page), id: ListStateResources,
+    }
+    /// Get a resource of a Terraform state, without its values
+    GET "/api/tfstates/{guid}/resource" => state_resources::get {
+        auth: Token, needs: View, group: Tfstate,
+        answer: Json(state_resource), id: GetStateResource,
+    }
+    /// Get the attributes of a resource of a Terraform state
+    POST "/api/tfstates/{guid}/resource/values" => state_resources::values {
+        auth: Token, needs: Plan, group: Tfstate, audit: "state.values",
+        body: of::<AskValues>,
+        answer: Json(state_resource_values), id: GetStateResourceValues,
+    }
+    /// List the versions of a Terraform state that changed a resource
+    GET "/api/tfstates/{guid}/resource/history" => state_resources::history {
+        auth: Token, needs: View, group: Tfstate,
+        answer: Json(of::<ResourceHistory>), id: GetStateResourceHistory,
+    }
     /// Get the dependencies of a Terraform state
     GET "/api/tfstates/{guid}/dependencies" => dependencies::dependencies {
         auth: Token, needs: Plan, group: Tfstate,
@@ -1427,6 +1451,11 @@ routes! {
     GET "/api/orgs/{org}/tfstate-topology" => dependencies::topology {
         auth: Token, needs: View, group: Tfstate,
         answer: Json(of::<edges::Topology>), id: GetTopology,
+    }
+    /// Get the map of the stacks and states that read outputs of others
+    GET "/api/orgs/{org}/dependency-map" => map::of_org {
+        auth: Token, needs: View, group: Tfstate,
+        answer: Json(of::<DependencyMap>), id: GetDependencyMap,
     }
     /// Offer the ways to sign in with a browser
     GET "/signin" => sign_in::page {

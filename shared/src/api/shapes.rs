@@ -8,6 +8,7 @@ use crate::wire::environments::{Diagnostics, Evaluated, FoundValue};
 use crate::wire::pulumi::{Checkpoint, CreatedUpdate, History, OfStack, ServiceHistory, StartedUpdate};
 use crate::wire::resources::{ResourceDetail, ResourceRow};
 use crate::wire::schema::{both, page};
+use crate::wire::state_resources::{Around, OfText, Resource, Resources, Values};
 use crate::wire::tfstate::{Rejected, State, StateStanding, StateSummary, Text, Version};
 use crate::wire::{Both, edges};
 
@@ -89,6 +90,18 @@ pub(super) fn state_versions() -> Value {
 /// If the path has the id of a refused write, that write is the answer.
 pub(super) fn state_version() -> Value {
     json!({ "anyOf": [Both::<Version, Text>::schema(), Both::<Rejected, Text>::schema()] })
+}
+
+pub(super) fn state_resources_page() -> Value {
+    Both::<OfText, Resources>::schema()
+}
+
+pub(super) fn state_resource() -> Value {
+    both(of::<OfText>(), Both::<Resource, Around>::schema())
+}
+
+pub(super) fn state_resource_values() -> Value {
+    both(of::<OfText>(), of::<Values>())
 }
 
 pub(super) fn rejected_writes() -> Value {

@@ -11,6 +11,7 @@ mod bounded;
 pub mod edges;
 pub mod environments;
 pub mod esc;
+pub mod map;
 pub mod oidc;
 pub mod protection;
 pub mod pulumi;
@@ -19,6 +20,7 @@ pub mod resources;
 pub(crate) mod schema;
 pub mod server;
 pub mod sessions;
+pub mod state_resources;
 pub mod tfstate;
 pub mod tokens;
 

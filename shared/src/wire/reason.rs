@@ -81,6 +81,7 @@ reasons! {
     404 "tag_not_found" TagNotFound: "The stack or environment has no such tag.";
     404 "state_not_found" StateNotFound: "The state does not exist, or the caller may not see it.";
     404 "state_version_not_found" StateVersionNotFound: "The state has no such version.";
+    404 "resource_not_found" ResourceNotFound: "The version has no resource of this address.";
     404 "dependency_not_found" DependencyNotFound: "There is no such dependency between states.";
     404 "environment_not_found" EnvironmentNotFound: "The environment does not exist, or the caller may not see it.";
     404 "revision_not_found" RevisionNotFound: "The environment has no such revision.";
@@ -116,6 +117,7 @@ reasons! {
     413 "request_too_large" RequestTooLarge: "The body, or a part of it, exceeds the limit in the message.";
     413 "too_large_for_gateway" TooLargeForGateway: "The request or its answer exceeds the limit of the functions' gateway. Run `statewright serve`, for example in a container, on the same store.";
     413 "state_near_limit" StateNearLimit: "The state's next version would probably not fit through the gateway. Split the state, or run `statewright serve`, for example in a container, on the same store.";
+    422 "resources_unknown" ResourcesUnknown: "The client encrypted the version, or wrote it in a format that the server does not know, so the server cannot list its resources.";
     423 "state_locked" StateLocked: "Somebody holds the lock of the state. Wait for it, or break it.";
     424 "master_key_unavailable" MasterKeyUnavailable: "The server cannot use its master key, so secrets cannot be encrypted or opened.";
     429 "too_many_requests" TooManyRequests: "The token has too many requests under way, or the address has too many connections. `Retry-After` says when to try again.";

@@ -38,7 +38,7 @@ impl Deployment<'_> {
 fn name_of(resource: &Resource<'_>) -> String {
     let mut name = None;
     if let Some(outputs) = resource.outputs {
-        // The outputs were parsed before. A name that is no string, such as a secret, is left out.
+        // The outputs were parsed before. A name that is not a string, such as a secret, is left out.
         let _ = Reader::new(outputs).object(|reader, member| {
             let raw = reader.raw()?;
             if member.name == "name" {

@@ -99,6 +99,11 @@ impl Index {
         begun.is_empty().then_some(Self(entries))
     }
 
+    /// The digest of an instance; `None` if the state does not have it.
+    pub fn digest(&self, address: &str) -> Option<[u8; 8]> {
+        self.0.get(address).copied()
+    }
+
     /// The changes from `before` to this index.
     pub fn changes_since(&self, before: &Self) -> Changes {
         let mut changes = Changes::default();
@@ -113,6 +118,69 @@ impl Index {
             note(&mut changes.removed_count, &mut changes.removed, address);
         }
         changes
+    }
+}
+
+/// What a version did with an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// It added the instance.
+    Create,
+    /// It changed the instance.
+    Change,
+    /// It removed the instance.
+    Delete,
+}
+
+impl Op {
+    /// The name in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// What leads from one digest of an instance to the next; `None` if it is the same.
+    pub fn between(before: Option<[u8; 8]>, after: Option<[u8; 8]>) -> Option<Self> {
+        match (before, after) {
+            (None, Some(_)) => Some(Self::Create),
+            (Some(_), None) => Some(Self::Delete),
+            (Some(before), Some(after)) if before != after => Some(Self::Change),
+            _ => None,
+        }
+    }
+}
+
+/// What the lists of [`Changes`] tell about one instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The version did this with it.
+    Did(Op),
+    /// The version left it as it was.
+    Nothing,
+    /// The lists are too short to tell: the indexes do.
+    Unlisted,
+}
+
+impl Changes {
+    /// What a version did with an instance, as far as the lists tell.
+    pub fn told(&self, address: &str) -> Told {
+        // A longer address is listed without its end.
+        if address.chars().nth(ADDRESS_CHARS_MAX - 1).is_some() {
+            return Told::Unlisted;
+        }
+        let lists = [
+            (&self.added, self.added_count, Op::Create),
+            (&self.changed, self.changed_count, Op::Change),
+            (&self.removed, self.removed_count, Op::Delete),
+        ];
+        if let Some((.., op)) = lists.iter().find(|(named, ..)| named.iter().any(|one| one == address)) {
+            return Told::Did(*op);
+        }
+        let are_whole = lists.iter().all(|(named, count, _)| named.len() as u64 == *count);
+        if are_whole { Told::Nothing } else { Told::Unlisted }
     }
 }
 
@@ -135,7 +203,18 @@ pub(super) fn shortened(address: &str) -> String {
 pub(super) struct Whole<'a> {
     /// The address as clients print it: `[module.]type.name[index]`, with `data.` before the type of a data source.
     pub(super) address: String,
-    pub(super) kind: Cow<'a, str>,
+    /// The address of its resource, without the key of the instance.
+    pub(super) of: &'a str,
+    /// The module instance that has it; empty for the root module.
+    pub(super) module: &'a str,
+    /// `managed` or `data`, as in the text.
+    pub(super) mode: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) name: &'a str,
+    /// Its index key, as in the text.
+    pub(super) key: Option<&'a str>,
+    /// The key of the deposed object, if it is one.
+    pub(super) deposed: Option<&'a str>,
     /// The provider of its resource, as in the text.
     pub(super) provider: &'a str,
     pub(super) text: &'a str,
@@ -170,15 +249,23 @@ pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<
         Ok(())
     })?;
     let (Some(kind), Some(name)) = (kind, name) else { return Err(reader.expected("a type and a name")) };
-    let module = module.filter(|module| !module.is_empty()).map(|module| format!("{module}."));
-    let data = if mode.as_deref() == Some("data") { "data." } else { "" };
     // The index has one address per line. Clients write no name with a line break, but a request may contain one.
-    let address =
-        format!("{}{data}{kind}.{name}", module.unwrap_or_default()).replace('\n', ESCAPED_LINE_BREAK);
+    let module = module.unwrap_or_default().replace('\n', ESCAPED_LINE_BREAK);
+    let mode = mode.as_deref().unwrap_or("managed");
+    let dot = if module.is_empty() { "" } else { "." };
+    let data = if mode == "data" { "data." } else { "" };
+    let of = format!("{module}{dot}{data}{kind}.{name}").replace('\n', ESCAPED_LINE_BREAK);
     for Instance { text, key, deposed } in instances {
-        let key = key.map(|key| format!("[{key}]")).unwrap_or_default();
-        let deposed = deposed.map(|key| format!(" (deposed {key})")).unwrap_or_default();
-        each(Whole { address: format!("{address}{key}{deposed}"), kind: kind.clone(), provider, text });
+        let mut address = of.clone();
+        if let Some(key) = key {
+            address.push_str(&format!("[{key}]"));
+        }
+        if let Some(deposed) = &deposed {
+            address.push_str(&format!(" (deposed {deposed})"));
+        }
+        let deposed = deposed.as_deref();
+        let (of, module, kind, name) = (&of, &module, &kind, &name);
+        each(Whole { address, of, module, mode, kind, name, key, deposed, provider, text });
     }
     Ok(())
 }
@@ -300,6 +387,28 @@ mod tests {
         assert_eq!(changes.removed, ["t.c", "t.c (deposed 0badf00d)"]);
         assert_eq!((changes.added_count, changes.changed_count, changes.removed_count), (2, 1, 2));
         assert_eq!(before.changes_since(&before), Changes::default());
+    }
+
+    #[test]
+    fn a_version_tells_what_it_did_with_an_instance() {
+        let many: Vec<String> = (0..=NAMED_MAX)
+            .map(|n| format!(r#"{{"mode":"managed","type":"t","name":"n{n:03}","instances":[{{}}]}}"#))
+            .collect();
+        let (few, many) = (index_of(RESOURCES).unwrap(), index_of(&format!("[{}]", many.join(","))).unwrap());
+        let changes = few.changes_since(&Index::default());
+        assert_eq!(changes.told("t.c"), Told::Did(Op::Create));
+        assert_eq!(changes.told("t.other"), Told::Nothing);
+        assert_eq!(changes.told(&"t".repeat(ADDRESS_CHARS_MAX)), Told::Unlisted);
+        let changes = many.changes_since(&few);
+        assert_eq!(changes.told("t.c"), Told::Did(Op::Delete));
+        // One more was added than the list names.
+        assert_eq!(changes.told("t.n000"), Told::Did(Op::Create));
+        assert_eq!(changes.told(&format!("t.n{NAMED_MAX:03}")), Told::Unlisted);
+        let digests = [few.digest("t.c"), many.digest("t.c")];
+        assert_eq!(Op::between(digests[0], digests[1]), Some(Op::Delete));
+        assert_eq!(Op::between(digests[1], digests[0]), Some(Op::Create));
+        assert_eq!(Op::between(digests[0], few.digest("terraform_data.a")), Some(Op::Change));
+        assert_eq!(Op::between(digests[0], digests[0]), None);
     }
 
     #[test]

@@ -9,9 +9,11 @@ mod filter;
 mod graph;
 mod index;
 mod infer;
+mod instance;
 mod judge;
 mod label_policy;
 mod labels;
+mod listing;
 mod lock;
 mod outputs;
 mod resources;
@@ -22,8 +24,11 @@ pub use edges::{
 };
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use graph::{Direction, Graph, Layers};
-pub use index::{Changes, Index, NAMED_MAX};
+pub use index::{Changes, Index, NAMED_MAX, Op, Told};
 pub use infer::infer;
+pub use instance::{
+    ATTRIBUTES_BYTES_MAX, Detail, MASK, NEIGHBORS_MAX, Neighbors, Values, detail_of, values_of,
+};
 pub use judge::{
     Current, Holder, PLAN_LOCK_EXPIRES_AFTER_SECONDS, Policy, Refused, Sent, Taken, Verdict, judge,
 };
@@ -32,6 +37,7 @@ pub use labels::{
     InvalidLabel, LABEL_BYTES_MAX, LABELS_MAX, LabelChanges, LabelKey, LabelNumber, LabelValue, Labels,
     merged, read_changes,
 };
+pub use listing::{Listed, Page, Place, page_of, provider_name};
 pub use lock::{InvalidLock, LockInfo};
 pub use outputs::{Mark, Output, Standing, Validity, judge_outputs, marked};
-pub use resources::{InstanceChanges, Listed, instance_changes, resources_of};
+pub use resources::{InstanceChanges, instance_changes};

@@ -1,6 +1,5 @@
-//! The resource instances of a state, and the differences between two states by instance, without values.
+//! The differences between two states by resource instance, without values.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::deployment::{Change, changes_between};
@@ -13,49 +12,6 @@ const PATHS_MAX: usize = 100;
 
 /// The longest instance whose paths are listed, in bytes. Of a longer one only the address is listed.
 const COMPARED_BYTES_MAX: usize = 1 << 20;
-
-/// A resource instance, without its values.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
-    /// The address, as clients print it.
-    pub address: String,
-    pub kind: String,
-    /// The provider, as in the state: `provider["registry.opentofu.org/hashicorp/aws"].west`.
-    pub provider: String,
-    /// The number of its dependencies; `None` if the client does not report them.
-    pub dependency_count: Option<u64>,
-}
-
-/// The resource instances of a state, in order; `None` if the client encrypted it or its format is unknown.
-///
-/// # Errors
-/// [`InvalidState`].
-pub fn resources_of(text: &[u8]) -> Result<Option<Vec<Listed>>, InvalidState> {
-    let mut listed = Vec::new();
-    let is_known = each(text, &mut |whole: Whole<'_>| {
-        let (mut dependency_count, mut provider) = (None, text_of(whole.provider));
-        // The text was parsed before, so this cannot fail.
-        let _ = Reader::new(whole.text).object(|reader, member| {
-            match member.name.as_ref() {
-                "dependencies" => {
-                    let dependencies = reader.optional(|reader| reader.list(Reader::raw))?;
-                    dependency_count =
-                        dependencies.map(|those| u64::try_from(those.len()).unwrap_or(u64::MAX));
-                }
-                "provider" => provider = text_of(reader.raw()?),
-                _ => drop(reader.raw()?),
-            }
-            Ok(())
-        });
-        listed.push(Listed {
-            address: whole.address,
-            kind: whole.kind.into_owned(),
-            provider: provider.into_owned(),
-            dependency_count,
-        });
-    })?;
-    Ok(is_known.then_some(listed))
-}
 
 /// The differences in one resource instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +60,7 @@ pub fn instance_changes(
 }
 
 /// Passes the instances of a state on; `false` if they are unknown.
-fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool, InvalidState> {
+pub(super) fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool, InvalidState> {
     let mut reader = Reader::from_bytes(text)?;
     let (mut is_encrypted, mut is_known) = (false, false);
     reader.object(|reader, key| {
@@ -128,10 +84,6 @@ fn read_all(reader: &mut Reader<'_>, found: &mut dyn FnMut(Whole<'_>)) -> json::
     reader.raw().map(|_| false)
 }
 
-fn text_of(raw: &str) -> Cow<'_, str> {
-    Reader::new(raw).string().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::super::deployment::How;
@@ -142,31 +94,6 @@ mod tests {
             r#"{{"version":4,"serial":1,"resources":[{{"module":"module.m","mode":"managed","type":"t","name":"n",
                 "provider":"provider[\"r/h/p\"].west","instances":[{instance}]}}]}}"#
         )
-    }
-
-    #[test]
-    fn an_instance_is_listed_without_its_values() {
-        let text = state(
-            r#"{"index_key":"a","attributes":{"secret":"hunter2"},"dependencies":["t.x","t.y"]},{"index_key":1}"#,
-        );
-        let listed = resources_of(text.as_bytes()).unwrap().unwrap();
-        let one = |address: &str, dependency_count| Listed {
-            address: address.to_owned(),
-            kind: "t".to_owned(),
-            provider: "provider[\"r/h/p\"].west".to_owned(),
-            dependency_count,
-        };
-        assert_eq!(listed, [one("module.m.t.n[\"a\"]", Some(2)), one("module.m.t.n[1]", None)]);
-        for (text, expected) in [
-            (r#"{"serial":1,"resources":[]}"#, Some(0)),
-            (r#"{"serial":1,"resources":null}"#, Some(0)),
-            (r#"{"serial":1,"modules":[]}"#, None),
-            (r#"{"serial":1,"resources":[7]}"#, None),
-            (r#"{"serial":1,"encryption_version":"v0","encrypted_data":""}"#, None),
-        ] {
-            let listed = resources_of(text.as_bytes()).unwrap();
-            assert_eq!(listed.map(|listed| listed.len()), expected, "{text}");
-        }
     }
 
     #[test]

@@ -70,6 +70,7 @@ pub const ACTIONS: &[&str] = &[
     "state.undelete",
     "state.unlock",
     "state.unprotect",
+    "state.values",
     "state.write",
     "team.create",
     "team.delete",

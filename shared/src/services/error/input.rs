@@ -179,15 +179,15 @@ pub enum InvalidInput {
         /// The maximum number of labels.
         max: usize,
     },
-    /// A filter of resources has too many words.
-    #[error("the filter has too many words: use at most {max}")]
-    TooManyWords {
-        /// The maximum number of words.
-        max: usize,
+    /// A list of resources has a long filter.
+    #[error("the filter of resources is too long: use at most {bytes_max} bytes")]
+    ResourceFilter {
+        /// The longest filter in bytes.
+        bytes_max: usize,
     },
-    /// A request about a resource does not name it.
-    #[error("no resource is named: add its URN as the parameter urn")]
-    NoUrn,
+    /// A request for one resource does not name it.
+    #[error("invalid address of a resource: send it as `statewright state resources` prints it")]
+    ResourceAddress,
     /// A new stack requests a feature that this server does not have.
     #[error("creating a stack with {0} is not supported by this server: create it without")]
     Unsupported(&'static str),

@@ -63,6 +63,25 @@ pub enum StateError {
         "the client encrypted this state, so the server cannot read its outputs: read the whole state instead"
     )]
     Encrypted,
+    /// The server cannot read the resources of a version.
+    #[error(
+        "the server cannot list the resources of version {version}: its client encrypted it or wrote it in a format that \
+         the server does not know, so use that client"
+    )]
+    ResourcesUnknown {
+        /// The version, or the ID of a rejected write.
+        version: String,
+    },
+    /// A version does not have a resource of this address.
+    #[error(
+        "version {version} has no resource {address}: list those that it has with `statewright state resources`"
+    )]
+    NoResource {
+        /// The address, as the request names it.
+        address: String,
+        /// The version, or the ID of a rejected write.
+        version: String,
+    },
     /// Another caller holds the lock of the state.
     #[error("the state is locked: {0}")]
     Locked(Box<StateHolder>),

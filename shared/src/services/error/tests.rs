@@ -128,6 +128,8 @@ fn input() -> Vec<InvalidInput> {
         I::Lock(InvalidLock::NoId),
         I::TokenPage { max: 1_000 },
         I::TokenFilter,
+        I::ResourceFilter { bytes_max: 200 },
+        I::ResourceAddress,
         I::Label(LabelKey::parse("A").unwrap_err()),
         I::Filter(Filter::parse("a ==").unwrap_err()),
         I::LabelPolicy(
@@ -440,6 +442,8 @@ fn states() -> Vec<StateError> {
         S::Forbidden(address()),
         S::NoSuchAddress("/tfstate/x".to_owned()),
         S::Encrypted,
+        S::ResourcesUnknown { version: "9".to_owned() },
+        S::NoResource { address: "module.a.t.b[0]".to_owned(), version: "9".to_owned() },
         S::Locked(holder(false)),
         S::Locked(holder(true)),
         S::NotHolder(holder(false)),

@@ -167,6 +167,18 @@ pub async fn of_page(
     Ok(found)
 }
 
+/// The statuses of these states, with edges of their organization. Reads as [`of_all`].
+pub(super) async fn of_edges(
+    ctx: &Context,
+    edges: Vec<Edge>,
+    wanted: &[StateId],
+) -> Result<Vec<Report>, Error> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    judge(ctx, edges, wanted).await
+}
+
 /// A state with its newest version.
 struct Seen {
     end: End,

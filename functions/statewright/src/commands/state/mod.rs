@@ -47,6 +47,10 @@ enum Command {
     Versions(past::Versions),
     /// List the resources of a state: addresses, types, providers. No values are shown.
     Resources(resources::Resources),
+    /// Show one resource of a state: what it depends on, what depends on it, and its attributes on request.
+    Show(resources::Show),
+    /// List the versions of a state that changed one resource, newest first.
+    History(resources::History),
     /// Show the differences between two versions of a state: addresses, properties, outputs. No values are
     /// shown.
     Diff(past::Diff),
@@ -120,11 +124,14 @@ impl Command {
             Self::List(_)
             | Self::Get(_)
             | Self::Versions(_)
+            | Self::Resources(_)
+            | Self::History(_)
             | Self::Diff(_)
             | Self::Rejected(_)
             | Self::Locks
             | Self::GetSchema(_) => Role::View,
-            Self::Resources(_) | Self::Pull(_) | Self::Unlock(_) => Role::Plan,
+            Self::Show(show) if !show.reads_values() => Role::View,
+            Self::Show(_) | Self::Pull(_) | Self::Unlock(_) => Role::Plan,
             Self::Outputs(_) => Role::Outputs,
             Self::Create(_) | Self::Init(_) | Self::Set(_) | Self::Import(_) => Role::Apply,
             Self::Policy(policy) => {
@@ -167,6 +174,8 @@ async fn done(session: &Session, command: Command) -> anyhow::Result<()> {
         Command::Get(get) => show::get(session, &get).await,
         Command::Versions(versions) => past::versions(session, &versions).await,
         Command::Resources(resources) => resources::run(session, &resources).await,
+        Command::Show(show) => resources::show(session, &show).await,
+        Command::History(history) => resources::history(session, &history).await,
         Command::Diff(diff) => past::diff(session, &diff).await,
         Command::Restore(restore) => past::restore(session, &restore).await,
         Command::Pull(pull) => past::pull(session, &pull).await,
