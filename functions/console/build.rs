@@ -10,10 +10,15 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
+// The linker options of functions.
+#[path = "../lambda/link/build.rs"]
+mod link;
+
 /// The page, which names the other files.
 const PAGE: &str = "index.html";
 
 fn main() {
+    link::main();
     let of_crate = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let (dist, out) = (of_crate.join("dist"), PathBuf::from(variable("OUT_DIR")));
     println!("cargo::rerun-if-changed=build.rs");

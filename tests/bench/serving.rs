@@ -110,7 +110,8 @@ fn memory_mb(group: Group) -> f64 {
         | Group::Admin
         | Group::Account
         | Group::Tfstate
-        | Group::Environments => OTHER_MEMORY_MB,
+        | Group::Environments
+        | Group::Console => OTHER_MEMORY_MB,
     }
 }
 

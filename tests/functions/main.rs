@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
 mod account;
+mod console;
 mod crashes;
 mod deployment;
 mod deployments;

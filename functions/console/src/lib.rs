@@ -1,5 +1,5 @@
 //! The console: one page for a browser, with its scripts and styles, embedded in the program. The page calls the
-//! JSON API of the server that it came from.
+//! JSON API of the server that it came from. The server mounts it, and a function of its own serves it on AWS.
 //!
 //! The files are built from `web` into `dist`, which is in the repository. `build.rs` compresses them and puts
 //! their hash into their path, so browsers keep them until there is another version.
@@ -130,6 +130,9 @@ mod tests {
     /// The bytes that a browser loads before the page shows something, compressed, at most.
     const FIRST_LOAD_BYTES_MAX: usize = 220_000;
 
+    /// The bytes of what draws graphs, compressed, at most. It is loaded when a graph is opened.
+    const GRAPH_BYTES_MAX: usize = 60_000;
+
     fn served() -> Router {
         let api = Router::new().fallback(|| async { (StatusCode::NOT_FOUND, "of the API") });
         around(api, |path| path.starts_with("/api/"))
@@ -213,5 +216,34 @@ mod tests {
         let tag = headers["etag"].to_str().unwrap().to_owned();
         let (status, _, body) = get("/main", &[BROWSER, ("If-None-Match", &tag)]).await;
         assert_eq!((status, body.len()), (StatusCode::NOT_MODIFIED, 0));
+    }
+
+    /// The policy of the page would stop each of these in the browser, where only some tests look.
+    #[test]
+    fn files_load_nothing_from_elsewhere_and_evaluate_no_text() {
+        for File { name, gzip, .. } in FILES {
+            let mut text = String::new();
+            GzDecoder::new(*gzip).read_to_string(&mut text).unwrap();
+            let text: String = text.replace(['\'', '`'], "\"").split_whitespace().collect();
+            for loads in [
+                "import(\"http",
+                "from\"http",
+                "import\"http",
+                "fetch(\"http",
+                "Worker(\"http",
+                "newURL(\"https",
+                "importScripts(",
+                "url(",
+                "@import",
+                "eval(",
+                "newFunction(",
+                "<style",
+            ] {
+                assert!(!text.contains(loads), "{name} has {loads}");
+            }
+        }
+        let of_graphs = FILES.iter().filter(|file| file.name.starts_with("graph"));
+        let bytes: usize = of_graphs.map(|file| file.gzip.len()).sum();
+        assert!(bytes <= GRAPH_BYTES_MAX, "graphs have {bytes} bytes");
     }
 }

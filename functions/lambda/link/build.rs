@@ -4,7 +4,7 @@
 use std::env;
 use std::path::Path;
 
-fn main() {
+pub(crate) fn main() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lambda/link/function.ld");
     println!("cargo::rerun-if-changed={}", script.display());
     let is = |name: &str, value: &str| env::var(name).is_ok_and(|found| found == value);

@@ -85,6 +85,12 @@ const fn wrong(name: &'static str, why: &'static str) -> Wrong {
     Wrong(name, Cow::Borrowed(why))
 }
 
+/// The address of the collector of traces, if there is one.
+pub(crate) fn collector(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    // Templates set an empty string for a default.
+    variable(COLLECTOR).filter(|value| !value.is_empty())
+}
+
 impl Environment {
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Wrong> {
         // Templates set an empty string for a default.
@@ -107,7 +113,7 @@ impl Environment {
             None => Vec::new(),
         };
         Ok(Self {
-            collector: value_of(COLLECTOR),
+            collector: collector(&variable),
             deployment: value_of(DEPLOYMENT),
             metrics: value_of(METRICS).is_none_or(|value| value != "DISABLED"),
             table: value_of(TABLE).ok_or(wrong(TABLE, "is not set: set it to the name of the table"))?,

@@ -4,7 +4,8 @@
 //! Function::start().await?.with_blobs().with_keys().publishes().serve::<routes::Head>().await
 //! ```
 //!
-//! Code for anything else is not linked into it, and its role does not allow it.
+//! Code for anything else is not linked into it, and its role does not allow it. A function without a store calls
+//! [`serve_without_store`].
 
 mod environment;
 mod gateway;
@@ -34,7 +35,7 @@ use tower::ServiceExt as _;
 use tracing::Instrument as _;
 
 pub use lambda_runtime::Error;
-pub use statewright_shared::api::routes;
+pub use statewright_shared::api::{has_path_like, routes};
 
 use self::environment::Environment;
 use self::gateway::Event;
@@ -143,18 +144,8 @@ impl Function {
     /// If the connection to the runtime is lost.
     pub async fn serve<S: routes::Serves>(self) -> Result<(), Error> {
         let (log, traces, context) = self.context();
-        let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
-        let router = traces.of(api::router::<S>(app));
-        let (log, traces) = (&log, &traces);
-        let handle = move |event| {
-            let answer = respond(router.clone(), log.clone(), event);
-            async move {
-                let answer = answer.await;
-                traces.flush().await;
-                answer
-            }
-        };
-        lambda_runtime::run(service_fn(handle)).await
+        let router = router::<S>(&log, &traces, context);
+        handle(&log, &traces, &router).await
     }
 
     /// Sweeps at every event, until nothing is due or the event's time is almost over.
@@ -193,6 +184,43 @@ impl Function {
         };
         lambda_runtime::run(service_fn(handle)).await
     }
+}
+
+/// Handles requests of routes that need no store, by a router that has been given to `around`. A program that calls this
+/// alone contains no client of AWS, and its role needs no rights.
+///
+/// # Errors
+/// If the address of the collector of traces is invalid, or the connection to the runtime is lost.
+pub async fn serve_without_store<S: routes::Serves>(
+    around: impl FnOnce(Router) -> Router,
+) -> Result<(), Error> {
+    let (log, traces) = Log::start(environment::collector(|name| std::env::var(name).ok()).as_deref())?;
+    let none = Arc::new(Unavailable);
+    let (ledger, blobs, keys) = (Arc::clone(&none), Arc::clone(&none), none);
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(SystemIds));
+    let mut context = Context::new(ledger, blobs, keys, clock, ids, "no store".to_owned());
+    context.rights = Rights { publish: false, blobs: false, keys: false };
+    let router = around(router::<S>(&log, &traces, context));
+    handle(&log, &traces, &router).await
+}
+
+/// The router of the routes of a function.
+fn router<S: routes::Serves>(log: &Log, traces: &Traces, context: Context) -> Router {
+    let app = App::new(Arc::new(context), Limits::default(), Some(Arc::new(log.clone())));
+    traces.of(api::router::<S>(app))
+}
+
+/// Answers each request by this router, until the connection to the runtime is lost.
+async fn handle(log: &Log, traces: &Traces, router: &Router) -> Result<(), Error> {
+    let handle = move |event| {
+        let answer = respond(router.clone(), log.clone(), event);
+        async move {
+            let answer = answer.await;
+            traces.flush().await;
+            answer
+        }
+    };
+    lambda_runtime::run(service_fn(handle)).await
 }
 
 /// Time left of an event at which no more work is started: publishing a large state takes part of it.

@@ -56,14 +56,20 @@ pub enum Group {
     Tfstate,
     /// Environments.
     Environments,
+    /// The page that names the server, and every path outside the table. It needs no store. Its program also has the
+    /// pages for browsers.
+    Console,
 }
 
 /// The root path of Terraform states.
 pub(super) const STATES_ROOT: &str = "/tfstate/";
 
+/// The root path of environments.
+const ENVIRONMENTS_ROOT: &str = "/api/esc/";
+
 impl Group {
     /// All groups.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Secrets,
         Self::Head,
@@ -72,23 +78,25 @@ impl Group {
         Self::Account,
         Self::Tfstate,
         Self::Environments,
+        Self::Console,
     ];
 
     /// The group that answers paths outside the table and outside any [`root`](Self::root).
-    pub const DEFAULT: Self = Self::Read;
+    pub const DEFAULT: Self = Self::Console;
 
-    /// The path below which everything belongs to this group, with any method: clients use more methods there
-    /// than the table has rows. Gateways have one route for all of it.
+    /// The path below which everything belongs to this group, with any method. Gateways have one route for all of it:
+    /// clients of states use more methods than the table has rows, and the number of a gateway's routes is limited.
     pub fn root(self) -> Option<&'static str> {
         match self {
             Self::Tfstate => Some(STATES_ROOT),
+            Self::Environments => Some(ENVIRONMENTS_ROOT),
             Self::Read
             | Self::Secrets
             | Self::Head
             | Self::Log
             | Self::Admin
             | Self::Account
-            | Self::Environments => None,
+            | Self::Console => None,
         }
     }
 
@@ -101,7 +109,7 @@ impl Group {
     /// Whether requests of the group are recorded in the audit trail of the store. Functions that only read, or append
     /// to the logs of updates, have no right to write there: their requests are in the audit log only.
     pub fn keeps_trail(self) -> bool {
-        !matches!(self, Self::Read | Self::Log | Self::Admin)
+        !matches!(self, Self::Read | Self::Log | Self::Admin | Self::Console)
     }
 
     /// The function's name, as its folder and the templates have it.
@@ -115,6 +123,7 @@ impl Group {
             Self::Account => "account",
             Self::Tfstate => "tfstate",
             Self::Environments => "environments",
+            Self::Console => "console",
         }
     }
 }
@@ -153,6 +162,8 @@ serves! {
     Tfstate: &[Group::Tfstate];
     /// [`Group::Environments`].
     Environments: &[Group::Environments];
+    /// [`Group::Console`].
+    Console: &[Group::Console];
 }
 
 /// One route.

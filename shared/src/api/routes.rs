@@ -83,7 +83,8 @@ use crate::wire::tokens::{
 use crate::wire::{Members, edges};
 
 pub use super::route::{
-    Account, Admin, Auth, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves, Tfstate,
+    Account, Admin, Auth, Console, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves,
+    Tfstate,
 };
 
 /// A handler with its type erased. The code that turns a handler into a service is long, so it exists only
@@ -1573,7 +1574,7 @@ routes! {
     }
     /// Get a page that names this server and explains how to log in
     GET "/" => home::home {
-        auth: Public, needs: Nothing, group: Read,
+        auth: Public, needs: Nothing, group: Console,
         answer: Html, id: GetHome,
     }
     /// Check whether the process serves requests
@@ -1723,6 +1724,7 @@ mod tests {
         assert_eq!(held::<Account>(), of(Group::Account));
         assert_eq!(held::<Tfstate>(), of(Group::Tfstate));
         assert_eq!(held::<Environments>(), of(Group::Environments));
+        assert_eq!(held::<Console>(), of(Group::Console));
         assert_eq!(held::<Everything>(), ROUTES.iter().map(Route::id).collect::<Vec<_>>());
     }
 }
