@@ -17,6 +17,7 @@ use statewright_tests::cli::PulumiCli;
 use statewright_tests::meter::{Stored, Usage};
 
 use crate::month::{AUDIT_DAYS, BLOB_DAYS, EVENT_DAYS, Idle, LOG_DAYS, Month, Trail, Work};
+use crate::person;
 use crate::serving::{self, Things};
 
 /// What to measure.
@@ -130,6 +131,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     );
     // On a store of its own, where nothing else was done today.
     let trail = Lane::new(&arguments).await?.trail().await?;
+    Lane::new(&arguments).await?.person().await?;
     if arguments.team {
         return Box::pin(lane.team(trail)).await;
     }
@@ -260,6 +262,23 @@ impl Lane {
             return Err(io::Error::other(format!("{left} bytes of audit records are left")));
         }
         Ok(Trail { writing, erasing, signing, bytes })
+    }
+
+    /// An hour of a person at the console.
+    #[expect(clippy::print_stdout, reason = "a command's output")]
+    async fn person(&self) -> io::Result<()> {
+        let update = person::prepare(&self.app, &self.cli).await?;
+        let before = self.gateway.usage();
+        let requests = person::work(&self.app, &update).await?;
+        let usage = self.gateway.usage() - before;
+        let dollars =
+            self.prices.of(&usage.billed())? + self.prices.of(&serving::of_requests(&requests, &usage))?;
+        println!(
+            "an hour at the console, ten minutes of it watching an update: {} requests, {dollars:.6} dollars ({})",
+            requests.len(),
+            if dollars <= person::LIMIT { format!("limit {}", person::LIMIT) } else { "over".to_owned() }
+        );
+        Ok(())
     }
 
     /// The month of a team of 50: the maximum, where every `up` creates everything, and the minimum, where none

@@ -10,6 +10,7 @@ mod idle;
 mod large;
 mod lists;
 mod month;
+mod person;
 mod process;
 mod replay;
 mod serving;

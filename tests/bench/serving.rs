@@ -1,10 +1,11 @@
 //! What the functions cost in addition to their calls of the store: requests, time and lines, by a model that
 //! is described here and in `README.md`.
 
-use statewright_shared::api::routes::{Group, ROUTES, Route};
+use statewright_shared::api::routes::Group;
 use statewright_tests::app::SeenRequest;
 use statewright_tests::functions::{LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST};
 use statewright_tests::meter::Usage;
+use statewright_tests::rows::route;
 
 /// MB of the function that publishes, as in `infra/sam/template.yaml`.
 const HEAD_MEMORY_MB: f64 = 2048.0;
@@ -118,25 +119,6 @@ fn memory_mb(group: Group) -> f64 {
 /// The group of a request.
 fn group(line: &str) -> Group {
     route(line).map_or(Group::DEFAULT, |route| route.group)
-}
-
-/// The row of a request: of those that match, the one with the most literal parts.
-pub(crate) fn route(line: &str) -> Option<&'static Route> {
-    let (method, path) = line.split_once(' ')?;
-    let literals = |pattern: &str| {
-        let (mut parts, mut literals) = (path.split('/'), 0);
-        for part in pattern.split('/') {
-            let segment = parts.next()?;
-            literals += usize::from(part == segment);
-            if part != segment && !part.starts_with('{') {
-                return None;
-            }
-        }
-        parts.next().is_none().then_some(literals)
-    };
-    let rows = ROUTES.iter().filter(|row| row.method.as_str() == method);
-    let fits = rows.filter_map(|row| Some((literals(row.path)?, row)));
-    fits.max_by_key(|(literals, _)| *literals).map(|(_, row)| row)
 }
 
 #[cfg(test)]

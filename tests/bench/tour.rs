@@ -11,7 +11,7 @@ use statewright_tests::app::ORG;
 use statewright_tests::functions::Functions;
 
 use crate::client::Client;
-use crate::serving::route;
+use statewright_tests::rows::route;
 
 /// The time of each row's request, in milliseconds.
 pub(crate) type Took = BTreeMap<String, f64>;

@@ -8,7 +8,6 @@ use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::functions::Functions;
 use statewright_tests::functions::{Behind, Setting};
-use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::tools;
 
 use crate::support::{DESTROY, UP, bench, export, resources};
@@ -57,38 +56,6 @@ async fn a_stack_works_when_every_function_is_cold() {
     let functions = Functions::start_as(Setting { between: Between::Killed, ..Setting::default() }).await;
     life(&functions).await;
     assert!(functions.gateway().processes_started("log") > 10, "each event has a process of its own");
-}
-
-/// The extra seconds of a first `up` of 10 on cold functions.
-const COLD_SECONDS_MAX: f64 = 0.5;
-
-/// The attempts: a busy machine may delay one.
-const TRIES: usize = 5;
-
-#[tokio::test]
-async fn a_first_up_on_cold_functions_takes_little_longer() {
-    let functions = Functions::start().await;
-    let cli = PulumiCli::new().backend(&functions.url).token(&functions.token);
-    cli.bench_project("first", &[("count", "10"), ("secretEvery", "10")]);
-    let first_up = async |stack: &str, is_cold: bool| {
-        cli.run(["stack", "init", stack]).await.assert_success();
-        if is_cold {
-            tools::function_names().for_each(|name| functions.gateway().kill(name));
-        }
-        let watch = Stopwatch::start();
-        cli.run(["up", "--yes", "--skip-preview", "--stack", stack]).await.assert_success();
-        watch.elapsed().as_secs_f64()
-    };
-    first_up("uncounted", false).await;
-    let (mut cold, mut warm) = (f64::INFINITY, f64::INFINITY);
-    for number in 0..TRIES {
-        cold = cold.min(first_up(&format!("cold-{number}"), true).await);
-        warm = warm.min(first_up(&format!("warm-{number}"), false).await);
-        if cold <= warm + COLD_SECONDS_MAX {
-            return;
-        }
-    }
-    panic!("{cold:.2} s cold, {warm:.2} s warm");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod people;
 mod stacks;
 mod support;
 mod trail;
+mod two_addresses;
 mod usage;
 mod users;
 mod words;

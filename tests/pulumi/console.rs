@@ -17,7 +17,7 @@ use crate::support::{UP, assert_says, bench, client, names, state, yaml};
 const PASSWORD: &str = "correct horse battery";
 
 /// A program whose message and values try to be markup, and which has a secret.
-const PROGRAM: &str = "resources:
+pub(crate) const PROGRAM: &str = "resources:
   network:
     type: bench:index:Item
     properties:
@@ -36,12 +36,8 @@ outputs:
 ";
 
 /// A browser that is signed in, at this path of the console.
-async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
-    signed_in_as(app, USER, path).await
-}
-
-async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
-    passwords::set(&app.context, &Login::parse(login).unwrap(), PASSWORD).await.unwrap();
+pub(crate) async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
+    passwords::set(&app.context, &Login::parse(USER).unwrap(), PASSWORD).await.unwrap();
     let console = app.console().await;
     let mut page = Chromium::start();
     page.open(&format!("{console}{path}")).await;
@@ -170,6 +166,16 @@ async fn a_running_update_is_watched_and_cancelled() {
     assert!(kept.starts_with(&["slow-dev", "default", "item-00000"].map(str::to_owned)), "{kept:?}");
     page.open(&format!("{console}/{ORG}")).await;
     page.sees("section:has-text('Failed last time') a:has-text('slow/dev')").await;
+
+    // After signing out, nothing is shown, and what was open leads to the sign-in and back.
+    page.click("[aria-label^='Your user']").await;
+    page.click("[role=menuitem]:has-text('Sign out')").await;
+    page.arrives(&format!("{console}/signout")).await;
+    page.click("main button").await;
+    page.arrives(&format!("{console}/signin")).await;
+    page.open(&format!("{console}/{ORG}/slow/dev")).await;
+    page.arrives(&format!("{console}/signin?next=")).await;
+    page.sees("input[name=login]").await;
 }
 
 /// A state with one resource of this address range.

@@ -11,6 +11,7 @@ mod both;
 mod browser;
 mod conflicts;
 mod console;
+mod console_requests;
 mod crashes;
 mod credential_helper;
 mod environments;

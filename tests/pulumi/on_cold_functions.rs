@@ -10,6 +10,7 @@ mod backends;
 mod both;
 mod browser;
 mod conflicts;
+mod console;
 mod crashes;
 mod environments;
 mod failures;

@@ -14,6 +14,7 @@ mod both;
 mod browser;
 #[cfg(feature = "extended")]
 mod conflicts;
+mod console;
 #[cfg(feature = "extended")]
 mod crashes;
 mod environments;

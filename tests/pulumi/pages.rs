@@ -5,7 +5,7 @@
 //! | shown | run |
 //! |---|---|
 //! | `swt_…` | the token that the server printed at its first start |
-//! | `127.0.0.1:8080` | the address of the page's server |
+//! | `localhost:8080`, `127.0.0.1:8080` | the address of the page's server |
 //! | `/srv/…`, `/mnt/…` | a folder of the page's home |
 //! | any other `…` | a password |
 //!
@@ -222,6 +222,7 @@ fn script(page: &Page, address: &str) -> String {
         prepare(&mut script, &|begin| !begin.is_empty() && text.starts_with(begin));
         let text = text
             .replace("swt_…", "$token")
+            .replace("localhost:8080", address)
             .replace("127.0.0.1:8080", address)
             .replace("/srv/", "$HOME/srv/")
             .replace("/mnt/", "$HOME/mnt/")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::HttpBody as _;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
@@ -83,6 +83,9 @@ pub struct SeenRequest {
     pub bytes: u64,
 }
 
+/// The requests that a server has seen.
+type Requests = Arc<Mutex<Vec<SeenRequest>>>;
+
 /// A server of a test. Dropping it deletes its data and closes its socket.
 pub struct TestApp {
     /// Its URL, such as `http://127.0.0.1:41234`.
@@ -96,7 +99,7 @@ pub struct TestApp {
     pub context: Arc<Context>,
     http: Client,
     server: JoinHandle<()>,
-    requests: Arc<Mutex<Vec<SeenRequest>>>,
+    requests: Requests,
     api: App,
     audit: Arc<Kept>,
     data: Data,
@@ -353,29 +356,7 @@ impl TestApp {
         clock: Option<ManualClock>,
         data: Data,
     ) -> Self {
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&requests);
-        let note = move |request: Request, next: Next| {
-            let line = format!("{} {}", request.method(), request.uri().path());
-            let bytes = request.body().size_hint().lower();
-            let seen = Arc::clone(&seen);
-            let place = {
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.push(SeenRequest { line, bytes });
-                seen.len() - 1
-            };
-            async move {
-                let answer = next.run(request).await;
-                let bytes = answer.body().size_hint().lower();
-                // Unless they were removed meanwhile.
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(sent) = seen.get_mut(place) {
-                    sent.bytes += bytes;
-                }
-                drop(seen);
-                answer
-            }
-        };
+        let requests = Requests::default();
         let audit = Arc::new(Kept::default());
         let log: Arc<dyn AuditLog> = Arc::<Kept>::clone(&audit);
         let processes: Vec<App> = contexts
@@ -386,7 +367,8 @@ impl TestApp {
             Data::Functions(functions) => vec![functions.router()],
             _ => processes.iter().map(|api| api::router::<Everything>(api.clone())).collect(),
         };
-        let (address, server) = serve(in_turn(routers).layer(middleware::from_fn(note))).await;
+        let noted = middleware::from_fn_with_state(Arc::clone(&requests), note);
+        let (address, server) = serve(in_turn(routers).layer(noted)).await;
         let first = processes.into_iter().zip(contexts).next();
         let (api, context) = first.expect("there is a process");
         Self {
@@ -470,9 +452,15 @@ impl TestApp {
         text
     }
 
-    /// The address of the console with the API of this server. It is served until the runtime ends.
+    /// The address of the console with the API of this server. It is served until the runtime ends. One of the functions
+    /// serves it at their own address.
     pub async fn console(&self) -> String {
-        let (address, _) = serve(statewright_console::around(self.router(), api::has_path_like)).await;
+        if matches!(self.data, Data::Functions(_)) {
+            return self.url.clone();
+        }
+        let noted = middleware::from_fn_with_state(Arc::clone(&self.requests), note);
+        let router = statewright_console::around(self.router(), api::has_path_like).layer(noted);
+        let (address, _) = serve(router).await;
         format!("http://{address}")
     }
 
@@ -628,6 +616,26 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
         }
     }
     found
+}
+
+/// Notes a request, and the bytes of its answer.
+async fn note(State(seen): State<Requests>, request: Request, next: Next) -> axum::response::Response {
+    let line = format!("{} {}", request.method(), request.uri().path());
+    let bytes = request.body().size_hint().lower();
+    let place = {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.push(SeenRequest { line, bytes });
+        seen.len() - 1
+    };
+    let answer = next.run(request).await;
+    let bytes = answer.body().size_hint().lower();
+    // Unless they were removed meanwhile.
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(sent) = seen.get_mut(place) {
+        sent.bytes += bytes;
+    }
+    drop(seen);
+    answer
 }
 
 /// Listens on a free loopback port.

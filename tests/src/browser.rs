@@ -96,6 +96,11 @@ impl Chromium {
         self.run(&json!({ "command": "see", "what": what })).await;
     }
 
+    /// Waits until the page has asked for nothing for half a second.
+    pub async fn rests(&mut self) {
+        self.run(&json!({ "command": "idle" })).await;
+    }
+
     async fn text_of(&mut self, command: &str) -> String {
         let answer = self.run(&json!({ "command": command })).await;
         answer.as_str().unwrap_or_default().to_owned()

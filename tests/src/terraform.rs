@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 const PAGE: &str = include_str!("../../shared/docs/terraform.md");
 
 /// The address in the page's example.
-const SHOWN: &str = "http://127.0.0.1:8080/tfstate/main/network";
+const SHOWN: &str = "http://localhost:8080/tfstate/main/network";
 
 /// The client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -47,6 +47,8 @@ const commands = {
   press: async ({ key }) => void (await page.keyboard.press(key)),
   fill: async ({ what, text }) => void (await page.fill(what, text)),
   select: async ({ what, value }) => void (await page.selectOption(what, value)),
+  // Until nothing was asked for half a second.
+  idle: async () => void (await page.waitForLoadState("networkidle")),
   see: async ({ what }) => void (await page.waitForSelector(what)),
   url: async () => page.url(),
   text: async () => page.innerText("body"),

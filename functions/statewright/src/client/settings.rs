@@ -137,7 +137,7 @@ pub(super) fn resolve(at: &At, of_folder: Option<&ServerUrl>, env: &Environment)
         .or_else(|| env.logins.current().cloned())
         .or_else(|| of_pulumi(&env.credentials.current));
     let server = named.or_else(|| of_folder.cloned()).or_else(|| of_user.clone()).context(
-        "no server is known: name one with --server or STATEWRIGHT_URL, such as http://127.0.0.1:8080, or \
+        "no server is known: name one with --server or STATEWRIGHT_URL, such as http://localhost:8080, or \
          log in with `statewright login`",
     )?;
     check_private(&server, at, env)?;
@@ -163,7 +163,7 @@ pub(super) fn server_of_user(at: &At, env: &Environment) -> anyhow::Result<Serve
         .clone()
         .or(of_us)
         .or_else(|| env.logins.current().cloned())
-        .context("name the server, such as http://127.0.0.1:8080")?;
+        .context("name the server, such as http://localhost:8080")?;
     check_private(&server, at, env)?;
     Ok(server)
 }

@@ -53,7 +53,7 @@ enum Command {
         #[arg(value_parser = args::login)]
         login: Login,
         /// The address at which people open the server.
-        #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080", value_parser = args::server_url)]
+        #[arg(long, value_name = "URL", default_value = "http://localhost:8080", value_parser = args::server_url)]
         server: ServerUrl,
         /// When the link expires, from now, such as 12h or 3d.
         #[arg(long, value_name = "DURATION", default_value = "3d", value_parser = args::duration)]

@@ -5,12 +5,21 @@ use statewright_shared::services::identity::bootstrap::FirstUser;
 use crate::args::Store;
 
 /// Where it listens and where its data and key are; after a first start also the lines to paste for both kinds of client.
-pub(super) fn greeting(url: &str, store: Store, location: &str, first: Option<&FirstUser>) -> String {
+pub(super) fn greeting(
+    url: &str,
+    console: Option<&str>,
+    store: Store,
+    location: &str,
+    first: Option<&FirstUser>,
+) -> String {
     let held = match store {
         Store::Folder => "data and master.key",
         Store::Aws => "data",
     };
     let mut text = format!("Statewright listens on {url}, with its {held} in {location}");
+    if let Some(console) = console {
+        text += &format!("\nThe console is also on {console}, where links of `pulumi` lead");
+    }
     if let Some(FirstUser { login, token }) = first {
         text += &format!(
             "
@@ -38,41 +47,43 @@ mod tests {
 
     use super::*;
 
-    const URL: &str = "http://127.0.0.1:8080";
+    const URL: &str = "http://localhost:8080";
 
     #[test]
     fn a_first_start_prints_the_lines_to_paste() {
         let first = FirstUser { login: Login::parse("admin").unwrap(), token: "swt_0".to_owned() };
-        let text = greeting(URL, Store::Folder, "/srv/statewright", Some(&first));
+        let text =
+            greeting(URL, Some("http://localhost:3000"), Store::Folder, "/srv/statewright", Some(&first));
         let wanted = "\
-Statewright listens on http://127.0.0.1:8080, with its data and master.key in /srv/statewright
+Statewright listens on http://localhost:8080, with its data and master.key in /srv/statewright
+The console is also on http://localhost:3000, where links of `pulumi` lead
 
 This is the first start. It created the user admin and an access token, which is shown only now.
 
 For Pulumi, paste this into another terminal:
 
     export PULUMI_ACCESS_TOKEN=swt_0
-    pulumi login http://127.0.0.1:8080
+    pulumi login http://localhost:8080
 
 For OpenTofu and Terraform:
 
     export STATEWRIGHT_TOKEN=swt_0
-    statewright login http://127.0.0.1:8080
+    statewright login http://localhost:8080
 ";
         assert_eq!(text, wanted);
     }
 
     #[test]
     fn a_later_start_prints_one_line() {
-        let text = greeting(URL, Store::Folder, "/srv/statewright", None);
+        let text = greeting(URL, None, Store::Folder, "/srv/statewright", None);
         assert_eq!(
             text,
-            "Statewright listens on http://127.0.0.1:8080, with its data and master.key in /srv/statewright"
+            "Statewright listens on http://localhost:8080, with its data and master.key in /srv/statewright"
         );
-        let text = greeting(URL, Store::Aws, "the table t and the bucket b", None);
+        let text = greeting(URL, None, Store::Aws, "the table t and the bucket b", None);
         assert_eq!(
             text,
-            "Statewright listens on http://127.0.0.1:8080, with its data in the table t and the bucket b"
+            "Statewright listens on http://localhost:8080, with its data in the table t and the bucket b"
         );
     }
 }

@@ -27,6 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::greeting::greeting;
 pub(crate) use self::options::Serve;
+use self::options::{ConsoleListen, known_name};
 use self::server::Server;
 use self::tls::Tls;
 use crate::args::Store;
@@ -58,6 +59,11 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     ctx.providers = providers.into();
     ctx.server_admins = args.server_admins.clone().unwrap_or_default();
     let listener = listen(args.listen, "--listen").await?;
+    let console = match args.console_listen {
+        Some(ConsoleListen::At(address)) => Some(listen(address, "--console-listen").await?),
+        Some(ConsoleListen::Never) => None,
+        None => listen_if_free(args.expected_console()).await,
+    };
     let metrics = match args.metrics_listen {
         Some(address) => Some(listen(address, "--metrics-listen").await?),
         None => None,
@@ -77,8 +83,15 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         tracing::warn!("other users of this machine have access to {path}: run `chmod 700 {path}`");
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let (url, location) = (format!("{scheme}://{}", address(&listener)?), data::location(&args.data)?);
-    say(&greeting(&url, args.data.store, &location, first.as_ref()));
+    let url = |listener: &TcpListener| {
+        let address = address(listener)?;
+        let name = known_name(address).unwrap_or_else(|| address.to_string());
+        anyhow::Ok(format!("{scheme}://{name}"))
+    };
+    let (address_of_console, location) =
+        (console.as_ref().map(url).transpose()?, data::location(&args.data)?);
+    let address_of_console = address_of_console.as_deref();
+    say(&greeting(&url(&listener)?, address_of_console, args.data.store, &location, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There are no users yet: create one with `statewright user create`, or start once with \
              --first-user");
@@ -114,6 +127,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
         let server = Server {
             listener,
+            also: None,
             tls: None,
             router,
             clock,
@@ -125,7 +139,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let router = statewright_console::around(traces.of(api::router::<Everything>(app)), api::has_path_like);
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
-    Server { listener, tls, router, clock, connections_max, per_address_max }.run(asked_to_stop).await;
+    let server = Server { listener, also: console, tls, router, clock, connections_max, per_address_max };
+    server.run(asked_to_stop).await;
     // Safe at any moment: the next sweep finishes what this one began.
     background.shutdown().await;
     if let Err(error) = audit::flush(&last, true).await {
@@ -165,6 +180,23 @@ async fn listen(address: SocketAddr, option: &str) -> anyhow::Result<TcpListener
     TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}: choose another address with {option}"))
+}
+
+/// Listens where the CLI looks for the console, unless another program does. Then the CLI's links lead to that program,
+/// and everything else works.
+async fn listen_if_free(expected: Option<SocketAddr>) -> Option<TcpListener> {
+    let address = expected?;
+    match TcpListener::bind(address).await {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            tracing::warn!(
+                %error,
+                "cannot listen on {address}, where `pulumi` looks for the console: stop the program that does, or set \
+                 PULUMI_CONSOLE_DOMAIN=localhost:8080 for `pulumi` and start the server with --console-listen none"
+            );
+            None
+        }
+    }
 }
 
 fn address(listener: &TcpListener) -> anyhow::Result<SocketAddr> {
@@ -262,4 +294,21 @@ fn asked_to_stop() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> 
         }
         tracing::info!("stopping after the requests in progress");
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_taken_port_of_the_console_is_no_error() {
+        let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken = other.local_addr().unwrap();
+        assert!(listen_if_free(Some(taken)).await.is_none());
+        let free = SocketAddr::new(taken.ip(), 0);
+        assert!(listen_if_free(Some(free)).await.is_some());
+        assert!(listen_if_free(None).await.is_none());
+        let error = listen(taken, "--console-listen").await.unwrap_err();
+        assert!(format!("{error:#}").contains("--console-listen"), "{error:#}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::str::FromStr;
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, OrgName};
@@ -20,6 +20,13 @@ use crate::args::{Data, duration, login, logins, networks, organization, server_
 /// gains nothing.
 const DELTA_CUTOFF_BYTES: &str = "1048576";
 
+/// The port of a server on this machine for which the CLI knows where the console is.
+const KNOWN_PORT: u16 = 8080;
+
+/// The port where the CLI then looks for the console. Source: pulumi/pulumi v3.274.1,
+/// `pkg/backend/httpstate/client/console.go`.
+const CONSOLE_PORT: u16 = 3000;
+
 /// More connections than a client opens for one command, and than the clients behind one address open at
 /// once.
 const CONNECTIONS_PER_ADDRESS: usize = 256;
@@ -31,6 +38,10 @@ pub(crate) struct Serve {
     /// The address to listen on.
     #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_LISTEN", default_value = "127.0.0.1:8080")]
     pub(crate) listen: SocketAddr,
+    /// Another address to listen on, for links to the console: `pulumi` looks for that of localhost:8080 at
+    /// localhost:3000. `none` for no other address [default: port 3000, if --listen is port 8080 of this machine].
+    #[arg(long, value_name = "ADDRESS", env = "STATEWRIGHT_CONSOLE_LISTEN")]
+    pub(crate) console_listen: Option<ConsoleListen>,
     /// Serve HTTPS with the certificates in this PEM file, the server's own first. Read again on SIGHUP.
     #[arg(long, value_name = "FILE", env = "STATEWRIGHT_TLS_CERT", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
@@ -127,7 +138,38 @@ pub(crate) struct Serve {
     pub(crate) state_size: usize,
 }
 
+/// Where else a server listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConsoleListen {
+    /// Nowhere.
+    Never,
+    /// At this address.
+    At(SocketAddr),
+}
+
+impl FromStr for ConsoleListen {
+    type Err = std::net::AddrParseError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::Never),
+            address => address.parse().map(Self::At),
+        }
+    }
+}
+
+/// The name of an address that this machine alone reaches, if the CLI knows it by name. States then have this name.
+pub(super) fn known_name(address: SocketAddr) -> Option<String> {
+    let is_known = address.ip().is_loopback() && [KNOWN_PORT, CONSOLE_PORT].contains(&address.port());
+    is_known.then(|| format!("localhost:{}", address.port()))
+}
+
 impl Serve {
+    /// The address where the CLI looks for the console, if it does.
+    pub(crate) fn expected_console(&self) -> Option<SocketAddr> {
+        let is_expected = self.listen.ip().is_loopback() && self.listen.port() == KNOWN_PORT;
+        is_expected.then(|| SocketAddr::new(self.listen.ip(), CONSOLE_PORT))
+    }
+
     pub(crate) fn state_limits(&self) -> StateLimits {
         StateLimits { bytes_max: self.state_size.saturating_mul(1 << 20), ..StateLimits::SERVER }
     }
@@ -220,6 +262,33 @@ mod tests {
         assert_eq!(cutoff(&["statewright", "serve", "--offer-delta-checkpoints=500"]), Some(500));
         let negative = ["statewright", "serve", "--offer-delta-checkpoints=-1"];
         assert!(Args::try_parse_from(negative).is_err());
+    }
+
+    #[test]
+    fn the_console_is_where_the_cli_looks_for_it() {
+        let serve = |arguments: &[&str]| {
+            let arguments = [&["statewright", "serve"], arguments].concat();
+            match Args::try_parse_from(arguments).unwrap().command {
+                Command::Serve(serve) => (serve.console_listen, serve.expected_console()),
+                _ => panic!("expected the command serve"),
+            }
+        };
+        let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+        assert_eq!(serve(&[]), (None, Some(address("127.0.0.1:3000"))));
+        assert_eq!(serve(&["--listen=[::1]:8080"]), (None, Some(address("[::1]:3000"))));
+        for other in ["--listen=127.0.0.1:8081", "--listen=0.0.0.0:8080", "--listen=10.0.0.1:8080"] {
+            assert_eq!(serve(&[other]), (None, None), "{other}");
+        }
+        assert_eq!(serve(&["--console-listen=none"]).0, Some(ConsoleListen::Never));
+        let chosen = serve(&["--console-listen=127.0.0.1:4000"]).0;
+        assert_eq!(chosen, Some(ConsoleListen::At(address("127.0.0.1:4000"))));
+        assert!(Args::try_parse_from(["statewright", "serve", "--console-listen=no"]).is_err());
+
+        assert_eq!(known_name(address("127.0.0.1:8080")).as_deref(), Some("localhost:8080"));
+        assert_eq!(known_name(address("[::1]:3000")).as_deref(), Some("localhost:3000"));
+        for other in ["127.0.0.1:8081", "0.0.0.0:8080", "10.0.0.1:3000"] {
+            assert_eq!(known_name(address(other)), None, "{other}");
+        }
     }
 
     #[test]

@@ -75,6 +75,8 @@ const STREAMS_MAX: u32 = 256;
 /// A listening socket and its routes.
 pub(super) struct Server {
     pub(super) listener: TcpListener,
+    /// Another socket for the same routes.
+    pub(super) also: Option<TcpListener>,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) router: Router,
     pub(super) clock: Arc<dyn Clock>,
@@ -89,7 +91,7 @@ pub(super) struct Server {
 impl Server {
     /// Serves until it is asked to stop, then waits for requests in progress, but at most [`STOP_MAX`].
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, tls, router, clock, connections_max, per_address_max } = self;
+        let Self { listener, also, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
         let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
         // With TLS an explanation would need a handshake, which costs too much.
@@ -105,7 +107,7 @@ impl Server {
             let (slot, stream, peer) = tokio::select! {
                 biased;
                 () = &mut stop => break,
-                accepted = accept(&listener, &slots, &*clock, &turn_away) => accepted,
+                accepted = accept(&listener, also.as_ref(), &slots, &*clock, &turn_away) => accepted,
             };
             let connection = Connection {
                 router: router.clone(),
@@ -118,7 +120,7 @@ impl Server {
             let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.config()));
             tokio::spawn(connection.open(stream, tls));
         }
-        drop((listener, stopped));
+        drop((listener, also, stopped));
         stopping.send_replace(true);
         // Every connection holds a receiver until it ends.
         tokio::select! {
@@ -141,6 +143,7 @@ async fn turn_away(stream: TcpStream, clock: Arc<dyn Clock>, permit: OwnedSemaph
 
 async fn accept(
     listener: &TcpListener,
+    also: Option<&TcpListener>,
     slots: &Slots,
     clock: &dyn Clock,
     turn_away: &(dyn Fn(TcpStream) + Sync),
@@ -148,7 +151,16 @@ async fn accept(
     // The semaphore is never closed.
     let permit = Arc::clone(&slots.open).acquire_owned().await.ok();
     loop {
-        match listener.accept().await {
+        let next = async {
+            match also {
+                None => listener.accept().await,
+                Some(also) => tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    accepted = also.accept() => accepted,
+                },
+            }
+        };
+        match next.await {
             Ok((stream, peer)) => {
                 let Some(counted) = slots.count(peer) else {
                     tracing::debug!(%peer, "connection refused: its address has reached the limit");

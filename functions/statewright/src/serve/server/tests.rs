@@ -42,12 +42,22 @@ async fn start_with(
     connections_max: usize,
     per_address_max: Option<usize>,
 ) -> Running {
+    start_at(router, tls, connections_max, per_address_max, None).await
+}
+
+async fn start_at(
+    router: Router,
+    tls: Option<Arc<Tls>>,
+    connections_max: usize,
+    per_address_max: Option<usize>,
+    also: Option<TcpListener>,
+) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let clock = ManualClock::default();
     let (stop, stopped) = oneshot::channel();
     let port: Arc<dyn Clock> = Arc::new(clock.clone());
-    let server = Server { listener, tls, router, clock: port, connections_max, per_address_max };
+    let server = Server { listener, also, tls, router, clock: port, connections_max, per_address_max };
     let server = tokio::spawn(server.run(async {
         let _ = stopped.await;
     }));
@@ -270,6 +280,29 @@ async fn connections_without_a_token_are_limited_per_address() {
     drop(three);
     let again = async { while !ask(&mut server.connect().await, "/peer").await {} };
     tokio::time::timeout(Duration::from_secs(60), again).await.expect("its place is released");
+}
+
+#[tokio::test]
+async fn a_second_socket_has_the_same_routes_and_limits() {
+    let also = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let second = also.local_addr().unwrap();
+    let server = start_at(echo(), None, 20, Some(2), Some(also)).await;
+    let mut streams = [server.connect().await, TcpStream::connect(second).await.unwrap()];
+    for stream in &mut streams {
+        stream.write_all(ASK).await.unwrap();
+        assert!(answer(stream).await.starts_with("HTTP/1.1 200 "));
+    }
+    for address in [server.address, second] {
+        let mut third = TcpStream::connect(address).await.unwrap();
+        let answer = exchange(&mut third, ASK, Sent::AndWaits).await;
+        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    }
+    server.stop.send(()).unwrap();
+    drop(streams);
+    server.server.await.unwrap();
+    for address in [server.address, second] {
+        assert!(TcpStream::connect(address).await.is_err(), "{address} is still served");
+    }
 }
 
 /// What a client does after sending a request.

@@ -1,0 +1,56 @@
+//! What the pages of the console ask the server for when they are opened. The bill of an hour at the console counts it.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use statewright_shared::api::routes::Route;
+use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::rows::route;
+
+use crate::BACKEND;
+use crate::console::{PROGRAM, signed_in};
+use crate::support::{UP, yaml};
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/console-requests.json");
+
+/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test pulumi pages_ask_for`.
+#[tokio::test]
+async fn pages_ask_for_what_the_bill_counts() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "web", PROGRAM).await;
+    cli.run(UP).await.assert_success();
+    cli.run(UP).await.assert_success();
+    let home = format!("/{ORG}");
+    let (mut page, console) = signed_in(&app, &home).await;
+    page.rests().await;
+    let stack = format!("{home}/web/dev");
+    let mut asked: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, path) in [
+        ("home", home.clone()),
+        ("list", format!("{home}/-/stacks")),
+        ("stack", stack.clone()),
+        ("resources", format!("{stack}/resources")),
+        ("activity", format!("{stack}/updates")),
+        ("update", format!("{stack}/updates/2")),
+        ("versions", format!("{stack}/versions?from=1&to=2")),
+        ("locks", format!("{home}/-/locks")),
+        ("audit", format!("{home}/-/audit")),
+    ] {
+        app.take_requests();
+        page.open(&format!("{console}{path}")).await;
+        page.rests().await;
+        let row = |route: &Route| format!("{} {}", route.method, route.path);
+        let mut rows: Vec<String> =
+            app.take_requests().iter().filter_map(|line| route(line)).map(row).collect();
+        rows.sort();
+        asked.insert(name, rows);
+    }
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        fs::write(FILE, serde_json::to_string_pretty(&asked).unwrap() + "\n").unwrap();
+    }
+    let kept: BTreeMap<&str, Vec<String>> =
+        serde_json::from_str(include_str!("../data/console-requests.json")).unwrap();
+    if std::env::var_os("UPDATE_PAGES").is_none() {
+        assert_eq!(asked, kept, "see the command above");
+    }
+}
