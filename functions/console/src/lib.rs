@@ -29,8 +29,8 @@ struct File {
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The page loads and asks this server alone, runs and draws only what is in files, and cannot be framed.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
@@ -130,7 +130,7 @@ mod tests {
     /// The bytes that a browser loads before the page shows something, compressed, at most.
     const FIRST_LOAD_BYTES_MAX: usize = 220_000;
 
-    /// The bytes of what draws graphs, compressed, at most. It is loaded when a graph is opened.
+    /// The bytes that a graph adds, with what lays it out.
     const GRAPH_BYTES_MAX: usize = 60_000;
 
     fn served() -> Router {
@@ -195,6 +195,20 @@ mod tests {
         assert_eq!(status, StatusCode::NOT_FOUND);
         let (status, ..) = get("/assets/0123456789abcdef/main.js", &[]).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "a file of another version");
+    }
+
+    #[tokio::test]
+    async fn a_graph_is_within_its_budget_and_not_in_the_first_load() {
+        let mut bytes = 0;
+        let (_, _, page) = get("/", &[BROWSER]).await;
+        let page = String::from_utf8(page).unwrap();
+        for name in ["graph.js", "layout.worker.js"] {
+            assert!(!page.contains(name), "{name} is in the first load");
+            let (status, _, body) = get(&format!("{FOLDER}{name}"), &[("Accept-Encoding", "gzip")]).await;
+            assert_eq!(status, StatusCode::OK, "{name}");
+            bytes += body.len();
+        }
+        assert!(bytes <= GRAPH_BYTES_MAX, "a graph has {bytes} bytes");
     }
 
     #[tokio::test]

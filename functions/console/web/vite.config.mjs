@@ -34,6 +34,10 @@ export default defineConfig({
       },
     },
   },
+  worker: {
+    format: "es",
+    rollupOptions: { output: { entryFileNames: "[name].js" } },
+  },
   server: {
     proxy: Object.fromEntries(
       ["/api", "/signin", "/signout", "/user", "/invite", "/cli-login", "/welcome"].map((path) => [

@@ -45,10 +45,14 @@ interface CompareSearch {
   to?: string;
 }
 
-interface ResourcesSearch {
+export interface ResourcesSearch {
   q?: string;
   urn?: string;
+  /** Whether the one that waits to be deleted is meant. */
+  delete?: true;
   version?: string;
+  show?: "history" | "neighbours";
+  hops?: number;
 }
 
 interface FilterSearch {
@@ -199,20 +203,27 @@ const resources = createRoute({
   validateSearch: (search: Search): ResourcesSearch => ({
     q: word(search.q),
     urn: text(search.urn),
-    version: word(search.version),
+    delete: search.delete === true || undefined,
+    version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+    show: search.show === "history" || search.show === "neighbours" ? search.show : undefined,
+    hops: search.hops === 2 || search.hops === 3 ? search.hops : undefined,
   }),
 });
 const activity = createRoute({ getParentRoute: () => stack, path: "/updates", component: Activity });
 
 export interface UpdateSearch {
-  show?: "diagnostics" | "all";
+  show?: "diagnostics" | "all" | "timeline";
+  /** The order of the timeline; as it began without it. */
+  sort?: "slowest";
   urn?: string;
   /** Letters of the resources that are shown. */
   q?: string;
 }
 
 const updateSearch = (search: Search): UpdateSearch => ({
-  show: search.show === "diagnostics" || search.show === "all" ? search.show : undefined,
+  show:
+    search.show === "diagnostics" || search.show === "all" || search.show === "timeline" ? search.show : undefined,
+  sort: search.sort === "slowest" ? search.sort : undefined,
   urn: text(search.urn),
   q: word(search.q),
 });

@@ -25,6 +25,17 @@ export function hasSecret(value: unknown): boolean {
   return isObject(value) && Object.values(value).some(hasSecret);
 }
 
+const SEALED = { [SIGNATURE]: SECRET, ciphertext: "" };
+
+/** The value with a secret at each place that the server masked. */
+export function resealed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(resealed);
+  if (!isObject(value)) return value;
+  const names = Object.keys(value);
+  if (value.secret === true && names.length === 1) return SEALED;
+  return Object.fromEntries(names.map((name) => [name, resealed(value[name])]));
+}
+
 /** The value with a mask for each secret. */
 export function masked(value: unknown): unknown {
   if (ciphertext(value) !== undefined) return MASK;
@@ -47,6 +58,8 @@ export interface Difference {
   how: "added" | "removed" | "changed" | "sealed";
   old?: unknown;
   new?: unknown;
+  /** Why the values are not here. */
+  note?: string;
 }
 
 /** Properties that are listed for a resource, at most. */

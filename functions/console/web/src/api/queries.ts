@@ -3,6 +3,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { ApiError, type Got, address, parse, read, readDefinition, sendDefinition, text } from "./client";
 import type { Checked } from "../definitions";
+import { resealed } from "../values";
 
 export type User = Got<"/api/user">;
 export type StackSummary = Got<"/api/user/stacks">["stacks"][number];
@@ -218,15 +219,10 @@ export function exportAddress(name: StackName, version?: number): string {
     : address(`${path}/{version}` as const, { ...stackPath(name), version: String(version) });
 }
 
-/** A deployment, as far as this console reads it. */
+/** A deployment, as far as two of them are compared. */
 export interface Exported {
   version: number;
-  deployment: {
-    manifest?: { time?: string; version?: string };
-    secrets_providers?: { type?: string } | null;
-    resources?: Resource[] | null;
-    pending_operations?: { resource: Resource; type: string }[] | null;
-  } | null;
+  deployment: { resources?: Resource[] | null } | null;
 }
 
 /** A resource of a deployment. */
@@ -234,19 +230,180 @@ export interface Resource {
   urn: string;
   type: string;
   id?: string;
-  custom?: boolean;
   delete?: boolean;
   protect?: boolean;
-  external?: boolean;
   parent?: string;
   provider?: string;
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
   dependencies?: string[] | null;
-  propertyDependencies?: Record<string, string[] | null> | null;
+}
+
+/** A resource in the tree of a version. */
+export interface ResourceRow {
+  urn: string;
+  type: string;
+  name: string;
+  id?: string;
+  parent?: string;
+  /** How many resources are above it. */
+  depth: number;
+  childCount: number;
+  custom?: boolean;
+  /** Whether it waits to be deleted. Its URN may occur again. */
+  delete?: boolean;
+  external?: boolean;
+  protect?: boolean;
+  pendingReplacement?: boolean;
+  provider?: string;
+  /** The last version that changed it. */
+  changed: number;
+  /** Whether it is there only because something below it matches the filter. */
+  isContext?: boolean;
+}
+
+export interface ResourcePage {
+  version: number;
+  /** How many resources the version has. */
+  total: number;
+  /** How many of them match the filter. */
+  matches?: number;
+  /** The version from which on it is known what changed a resource. */
+  historyFrom: number;
+  resources: ResourceRow[];
+  continuationToken?: string;
+}
+
+const STACK = "/api/stacks/{orgName}/{projectName}/{stackName}";
+
+/** Resources on a page of the tree. */
+const RESOURCES_PAGE = 500;
+
+/** The tree of a version, from its top. A version never changes. */
+export const resources = (name: StackName, version: number, filter?: string) =>
+  infiniteQueryOptions({
+    queryKey: ["resources", name, version, filter ?? ""],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { version, filter, size: RESOURCES_PAGE, continuationToken: pageParam || undefined };
+      return read(`${STACK}/resources`, stackPath(name), query, signal) as unknown as Promise<ResourcePage>;
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: EVERY_MINUTE,
+    // What was found before stays until there is something else.
+    placeholderData: (before, query) => (query?.queryKey[2] === version ? before : undefined),
+  });
+
+/** A resource that another one needs, or that needs it. */
+export interface Neighbour {
+  urn: string;
+  type: string;
+  name: string;
+  delete?: boolean;
+  /** Such as `dependency`, `property` and `provider`. */
+  kinds: string[];
+}
+
+/** A resource of a version, with secrets masked. */
+export interface OneResource extends ResourceRow {
+  version: number;
+  historyFrom: number;
+  inputs?: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+  dependencies: Neighbour[];
+  dependencyCount: number;
+  dependents: Neighbour[];
+  dependentCount: number;
+  propertyDependencies?: Record<string, string[]>;
   created?: string;
   modified?: string;
+  sourcePosition?: string;
+  /** Whether the person may not see values. */
+  valuesHidden?: boolean;
 }
+
+/** Names a resource of a version. */
+export interface ResourceName {
+  urn: string;
+  version: number;
+  /** Whether the one that waits to be deleted is meant. */
+  delete?: boolean;
+}
+
+const resourceQuery = ({ urn, version, delete: isDelete }: ResourceName) => ({
+  urn,
+  version,
+  delete: isDelete || undefined,
+});
+
+export const resource = (name: StackName, of: ResourceName) =>
+  queryOptions({
+    queryKey: ["resource", name, of],
+    queryFn: async ({ signal }) => {
+      const found = await read(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
+      const { inputs, outputs, ...rest } = found as unknown as OneResource;
+      return { ...rest, inputs: resealed(inputs), outputs: resealed(outputs) } as OneResource;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: EVERY_MINUTE,
+  });
+
+/** A version that changed a resource. */
+export interface ResourceChange {
+  version: number;
+  updateID: string;
+  kind: string;
+  result: string;
+  time: string;
+  requestedBy: { githubLogin: string };
+  message?: string;
+  /** `create`, `change`, `replace`, `delete`, or `seen` in the first version whose resources are known. */
+  op: string;
+  changes: { path: string; how: "added" | "removed" | "changed"; secret?: boolean; old?: unknown; new?: unknown }[];
+  changesCut?: boolean;
+}
+
+interface ResourceHistory {
+  entries: ResourceChange[];
+  continuationToken?: string;
+  /** Why there is nothing before, on the last page. */
+  ends?: { why: "created" | "erased" | "unindexed"; version: number };
+}
+
+/** The versions that changed a resource, newest first. */
+export const resourceHistory = (name: StackName, urn: string, version: number) =>
+  infiniteQueryOptions({
+    queryKey: ["resource-history", name, version, urn],
+    queryFn: ({ signal, pageParam }) => {
+      const query = { urn, version, continuationToken: pageParam || undefined };
+      return read(`${STACK}/resource/history`, stackPath(name), query, signal) as unknown as Promise<ResourceHistory>;
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken,
+    staleTime: EVERY_MINUTE,
+  });
+
+export interface Neighbourhood {
+  version: number;
+  /** The resource that was asked about is first. */
+  nodes: ResourceRow[];
+  /** Places in `nodes`: `from` needs `to`. */
+  edges: { from: number; to: number; kind: string }[];
+  /** Whether there are more than the server sends. */
+  isCut?: boolean;
+}
+
+export const neighbours = (name: StackName, of: ResourceName, hops: number) =>
+  queryOptions({
+    queryKey: ["neighbours", name, of, hops],
+    queryFn: ({ signal }) => {
+      const query = { ...resourceQuery(of), hops };
+      return read(`${STACK}/resource/neighbours`, stackPath(name), query, signal) as unknown as Promise<Neighbourhood>;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: EVERY_MINUTE,
+  });
 
 export const stateByName = (org: string, project: string, name: string) =>
   queryOptions({

@@ -1986,6 +1986,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a resource of a stack */
+        get: operations["GetStackResource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/resource/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the history of a resource of a stack */
+        get: operations["GetStackResourceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/resource/neighbours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get what is around a resource of a stack */
+        get: operations["GetStackResourceNeighbours"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/resources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the resources of a stack */
+        get: operations["ListStackResources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stacks/{orgName}/{projectName}/{stackName}/tags": {
         parameters: {
             query?: never;
@@ -10803,6 +10871,110 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStackResource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    GetStackResourceHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    GetStackResourceNeighbours: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+    };
+    ListStackResources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
                 };
             };
         };

@@ -8,46 +8,15 @@ import { ApiError } from "../api/client";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
 import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvents } from "../events";
-import { done, duration, kind, nameIn, number, plain, shortType, visible } from "../format";
+import { done, duration, kind, nameIn, number, plain, shortType } from "../format";
 import type { UpdateSearch } from "../router";
+import { Diff } from "../ui/diff";
 import { Icon } from "../ui/icons";
-import { Badge, Changes, Code, Empty, Facts, Failure, Loaded, More, Notice, Result, Search, Time, Waiting, useNow, useTitle } from "../ui/parts";
-import type { Difference } from "../values";
+import { Badge, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Search, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import { useStackName } from "./stack";
 
 /** Steps and lines that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
-
-const HOW: Record<Difference["how"], string> = { added: "+", removed: "−", changed: "~", sealed: "?" };
-
-/** Properties with what they were and are. */
-export function Diff({ of }: { of: Difference[] }) {
-  if (of.length === 0) return <p className="none">No property changed.</p>;
-  return (
-    <ul className="diff">
-      {of.slice(0, SHOWN).map(({ path, how, old, new: next }) => (
-        <li key={path} className={`diff-${how}`}>
-          <span className="sign" aria-hidden="true">
-            {HOW[how]}
-          </span>
-          <span className="unseen">{how}: </span>
-          <code className="diff-path">{visible(path)}</code>
-          <span className="diff-values">
-            {how === "sealed" && <span className="faint">a secret that was encrypted again</span>}
-            {(how === "removed" || how === "changed") && <Code className="old" value={old} />}
-            {how === "changed" && (
-              <span aria-hidden="true" className="arrow">
-                →
-              </span>
-            )}
-            {(how === "added" || how === "changed") && <Code className="new" value={next} />}
-          </span>
-        </li>
-      ))}
-      {of.length > SHOWN && <li className="none">and {number(of.length - SHOWN)} more</li>}
-    </ul>
-  );
-}
 
 const TONES = { running: "busy", done: "good", failed: "bad", unfinished: "warn" } as const;
 

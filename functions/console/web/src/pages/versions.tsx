@@ -8,12 +8,12 @@ import { address, download, sendText, text } from "../api/client";
 import * as queries from "../api/queries";
 import type { Exported, Resource, StackName } from "../api/queries";
 import { kind, nameIn, number, shortType } from "../format";
+import { Diff } from "../ui/diff";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Compare, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, Waiting, useTitle } from "../ui/parts";
 import { type Difference, differences } from "../values";
 import { useRightsOnStack } from "../rights";
 import { useStackName } from "./stack";
-import { Diff } from "./update";
 
 /** A resource that differs. */
 interface Changed {

@@ -1,7 +1,6 @@
 // Small parts of pages.
 
-import type { UseQueryResult } from "@tanstack/react-query";
-import { type ReactNode, useEffect, useId, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import {
   Button,
   Dialog,
@@ -39,6 +38,38 @@ export function useNow(every: number): number {
     return () => clearInterval(timer);
   }, [every]);
   return now;
+}
+
+/**
+ * What is typed, which reaches the address only after this number of milliseconds without a key. It must not lose a
+ * letter while what it filters is drawn.
+ */
+export function useTyped(
+  value: string,
+  onChange: (value: string) => void,
+  delay = 0,
+): [string, (value: string) => void] {
+  const [typed, setTyped] = useState(value);
+  const sent = useRef<string[]>([]);
+  const timer = useRef(0);
+  useEffect(() => {
+    const own = sent.current.indexOf(value);
+    sent.current.splice(0, own + 1);
+    // Somebody followed a link, or went back.
+    if (own < 0) setTyped(value);
+  }, [value]);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
+  const type = (next: string) => {
+    setTyped(next);
+    window.clearTimeout(timer.current);
+    const send = () => {
+      sent.current.push(next);
+      onChange(next);
+    };
+    if (delay === 0) send();
+    else timer.current = window.setTimeout(send, delay);
+  };
+  return [typed, type];
 }
 
 // One clock for all times on a page.
@@ -247,7 +278,7 @@ export function Loaded<T>({
   rows,
   children,
 }: {
-  of: Pick<UseQueryResult<T>, "data" | "error" | "refetch">;
+  of: { data: T | undefined; error: unknown; refetch: () => unknown };
   rows?: number;
   children: (data: T) => ReactNode;
 }) {
@@ -256,7 +287,7 @@ export function Loaded<T>({
   }
   return (
     <>
-      {of.error && <Failure error={of.error} again={() => void of.refetch()} />}
+      {of.error !== null && of.error !== undefined && <Failure error={of.error} again={() => void of.refetch()} />}
       {children(of.data)}
     </>
   );

@@ -1,0 +1,498 @@
+// One resource: what it is and has, what is around it, and which versions changed it.
+
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router";
+import { type ReactNode, Suspense, lazy, useMemo } from "react";
+import { Button } from "react-aria-components";
+import { ApiError } from "../api/client";
+import * as queries from "../api/queries";
+import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceName, ResourceRow, StackName } from "../api/queries";
+import { cloudPage } from "../clouds";
+import { count, kind, nameIn, number, plain, shortType, visible } from "../format";
+import type { ResourcesSearch } from "../router";
+import { Diff } from "../ui/diff";
+import type { GraphEdge, GraphNode } from "../ui/graph";
+import { Icon } from "../ui/icons";
+import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Select, Table, Time, type Tone, Waiting } from "../ui/parts";
+import { type Difference, resealed } from "../values";
+import { Value, useStackName } from "./stack";
+
+const Graph = lazy(() => import("../ui/graph"));
+
+const ROUTE = "/$org/$project/$stack/resources";
+
+type Named = Pick<Neighbour, "urn" | "delete">;
+
+/** What the address says of another resource, in the same version and on the same tab. */
+const searchOf = ({ q, version, show, hops }: ResourcesSearch, { urn, delete: isDelete }: Named): ResourcesSearch => ({
+  q,
+  version,
+  show,
+  hops,
+  urn,
+  delete: isDelete || undefined,
+});
+
+function ResourceLink({ of }: { of: Named & { name?: string } }) {
+  const name = useStackName();
+  const search = useSearch({ from: ROUTE });
+  return (
+    <Link
+      to={ROUTE}
+      params={name}
+      search={searchOf(search, of)}
+      activeOptions={{ exact: true }}
+      resetScroll={false}
+    >
+      {of.name === undefined ? nameIn(of.urn) : visible(of.name)}
+    </Link>
+  );
+}
+
+function Properties({ title, of }: { title: string; of: Record<string, unknown> | undefined }) {
+  const entries = Object.entries(of ?? {}).filter(([name]) => !name.startsWith("__"));
+  return (
+    <Card title={title} count={entries.length}>
+      {entries.length === 0 ? (
+        <p className="none">None.</p>
+      ) : (
+        <Table label={title} head={["Name", "Value"]}>
+          {entries.map(([name, value]) => (
+            <tr key={name}>
+              <th scope="row">
+                <code>{visible(name)}</code>
+              </th>
+              <td>
+                <Value value={value} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+/** Links that are listed. */
+const LINKS_MAX = 100;
+
+/** How one resource needs another, unless it is a plain dependency. */
+const KINDS: Record<string, string> = {
+  provider: "provider",
+  deletedWith: "deleted with it",
+  replaceWith: "replaced with it",
+  viewOf: "view of it",
+};
+
+function Links({
+  title,
+  of,
+  total,
+  properties = {},
+}: {
+  title: string;
+  of: Neighbour[];
+  total: number;
+  /** By property, the URNs that it depends on. */
+  properties?: Record<string, string[]>;
+}) {
+  const shown = of.slice(0, LINKS_MAX);
+  return (
+    <Card title={title} count={total}>
+      {shown.length === 0 ? (
+        <p className="none">None.</p>
+      ) : (
+        <ul className="plain-list">
+          {shown.map((one) => {
+            const names = Object.keys(properties).filter((name) => properties[name]?.includes(one.urn));
+            const how = [...names.map(visible), ...one.kinds.flatMap((kind) => KINDS[kind] ?? [])].join(", ");
+            return (
+              <li key={`${one.delete} ${one.urn}`} className="list-row">
+                <ResourceLink of={one} />
+                <span className="faint ellipsis">{shortType(one.type)}</span>
+                {one.delete && <Badge tone="warn">waits to be deleted</Badge>}
+                {how !== "" && <span className="end faint ellipsis">{how}</span>}
+              </li>
+            );
+          })}
+          {total > shown.length && <li className="none">and {number(total - shown.length)} more</li>}
+        </ul>
+      )}
+    </Card>
+  );
+}
+
+function About({ of: resource }: { of: OneResource }) {
+  const name = useStackName();
+  const { urn, id } = resource;
+  const page = cloudPage(resource);
+  const provider = resource.provider?.split("::").slice(0, -1).join("::");
+  const facts: [string, ReactNode][] = [];
+  const add = (title: string, value: ReactNode) => facts.push([title, value]);
+  const copied = (text: string, what: string) => (
+    <span className="row tight">
+      <code>{visible(text)}</code>
+      <Copy text={text} label={`Copy the ${what}`} />
+    </span>
+  );
+  if (id) add("ID", copied(id, "ID"));
+  add("URN", copied(urn, "URN"));
+  if (resource.parent) add("Parent", <ResourceLink of={{ urn: resource.parent }} />);
+  if (resource.childCount > 0) add("Below it", count(resource.childCount, "resource"));
+  if (provider) add("Provider", <ResourceLink of={{ urn: provider }} />);
+  add(
+    "Changed by version",
+    <Link to="/$org/$project/$stack/updates/$version" params={{ ...name, version: String(resource.changed) }}>
+      {resource.changed === resource.historyFrom && resource.changed > 1
+        ? `${resource.changed} or one before`
+        : resource.changed}
+    </Link>,
+  );
+  if (resource.created) add("Created", <Time at={resource.created} />);
+  if (resource.modified) add("Changed", <Time at={resource.modified} />);
+  if (resource.sourcePosition) add("Written in", <code>{visible(resource.sourcePosition)}</code>);
+  return (
+    <Card
+      title={visible(resource.name)}
+      actions={
+        <>
+          {page && (
+            <a className="button small" href={page.href} target="_blank" rel="noreferrer noopener">
+              Open in {page.title}
+            </a>
+          )}
+          <Link
+            className="button small"
+            to={ROUTE}
+            params={name}
+            search={({ q, version }) => ({ q, version })}
+            activeOptions={{ exact: true }}
+            resetScroll={false}
+          >
+            <Icon name="cross" /> Close
+          </Link>
+        </>
+      }
+    >
+      <div className="pad">
+        <p className="row">
+          <code>{visible(resource.type)}</code>
+          {resource.protect && <Badge tone="warn" icon="lock">Protected</Badge>}
+          {resource.external && <Badge tone="plain">Read, not managed</Badge>}
+          {!resource.custom && <Badge tone="plain">Component</Badge>}
+          {resource.delete && <Badge tone="warn">Waits to be deleted</Badge>}
+          {resource.pendingReplacement && <Badge tone="warn">Waits to be replaced</Badge>}
+        </p>
+        <Facts of={facts} />
+      </div>
+    </Card>
+  );
+}
+
+const OPS: Record<string, [string, Tone]> = {
+  create: ["created", "good"],
+  change: ["changed", "busy"],
+  replace: ["replaced", "busy"],
+  delete: ["deleted", "bad"],
+  seen: ["first seen", "plain"],
+};
+
+/** Properties of one entry of a history that are listed. */
+const CHANGES_SHOWN = 25;
+
+const differenceOf = ({ path, how, secret, old, new: next }: ResourceChange["changes"][number]): Difference => {
+  if (secret) return { path, how, note: "a secret" };
+  const isMissing = (how !== "added" && old === undefined) || (how !== "removed" && next === undefined);
+  return { path, how, old: resealed(old), new: resealed(next), note: isMissing ? "not shown here" : undefined };
+};
+
+function Entry({ name, of }: { name: StackName; of: ResourceChange }) {
+  const [word, tone] = OPS[of.op] ?? [of.op, "plain"];
+  const { version } = of;
+  return (
+    <li className="step">
+      <div className="step-head still">
+        <Badge tone={tone}>{word}</Badge>
+        <Link
+          className="strong"
+          to="/$org/$project/$stack/updates/$version"
+          params={{ ...name, version: String(version) }}
+        >
+          {kind(of.kind)} {version}
+        </Link>
+        <span className="faint ellipsis">of {of.requestedBy.githubLogin}</span>
+        <span className="end row tight">
+          {of.result !== "succeeded" && <Result result={of.result} />}
+          <span className="faint">
+            <Time at={of.time} />
+          </span>
+        </span>
+      </div>
+      <div className="step-body">
+        {of.message && <p className="faint">{plain(of.message)}</p>}
+        {of.op === "seen" ? (
+          <p className="none">What changed it up to here is not known.</p>
+        ) : of.changes.length > 0 ? (
+          <Diff of={of.changes.map(differenceOf)} max={CHANGES_SHOWN} />
+        ) : null}
+        {of.changesCut && <p className="none">It changed more than what is listed.</p>}
+        {version > 1 && of.op !== "seen" && (
+          <p className="row">
+            <Link
+              className="button small"
+              to={ROUTE}
+              params={name}
+              search={({ urn }) => ({ urn, version: String(of.op === "delete" ? version - 1 : version) })}
+            >
+              {of.op === "delete" ? "As it was before" : "As it was then"}
+            </Link>
+            <Link
+              className="button small"
+              to="/$org/$project/$stack/versions"
+              params={name}
+              search={{ from: String(version - 1), to: String(version) }}
+            >
+              All changes of version {version}
+            </Link>
+          </p>
+        )}
+      </div>
+    </li>
+  );
+}
+
+const ENDS: Record<string, (version: number) => string> = {
+  created: (version) => `Version ${version} created it.`,
+  erased: (version) => `Version ${version} was erased, so nothing is known of it and of those before.`,
+  unindexed: (version) =>
+    `Version ${version} and those before have no index. An operator can make one: statewright stack index.`,
+};
+
+function History({ urn, version }: { urn: string; version: number }) {
+  const name = useStackName();
+  const history = useInfiniteQuery(queries.resourceHistory(name, urn, version));
+  const pages = history.data?.pages ?? [];
+  const ends = pages.at(-1)?.ends;
+  const entries = pages.flatMap((page) => page.entries);
+  return (
+    <Card title="History">
+      <Loaded of={history}>
+        {() => (
+          <>
+            {entries.length === 0 && <Empty icon="clock" title="No change of it is known" />}
+            <ul className="steps">
+              {entries.map((entry) => (
+                <Entry key={entry.version} name={name} of={entry} />
+              ))}
+            </ul>
+            {history.hasNextPage && (
+              <More isLoading={history.isFetchingNextPage} onPress={() => void history.fetchNextPage()} />
+            )}
+            {ends && <p className="foot">{ENDS[ends.why]?.(ends.version)}</p>}
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+/** Nodes from which on those of one parent and one type are drawn as one. */
+const FOLDED_FROM = 60;
+
+/** How many of them there have to be. */
+const FOLD_MIN = 4;
+
+interface Drawing {
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+  current: string;
+  isFolded: boolean;
+}
+
+/** The drawing of what is around a resource: what it needs is at its left. */
+function drawingOf(
+  { nodes, edges }: Neighbourhood,
+  hrefOf: (of: Named) => string,
+): Drawing {
+  const groupOf = (row: ResourceRow) => `${row.parent ?? ""} ${row.type}`;
+  const members = new Map<string, number>();
+  // The one that it is about stays alone.
+  const foldable = nodes.length < FOLDED_FROM ? [] : nodes.slice(1);
+  for (const row of foldable) members.set(groupOf(row), (members.get(groupOf(row)) ?? 0) + 1);
+  const ids: string[] = [];
+  const drawn = new Map<string, GraphNode>();
+  for (const [index, row] of nodes.entries()) {
+    const size = index === 0 ? 0 : (members.get(groupOf(row)) ?? 0);
+    const type = shortType(row.type);
+    if (size >= FOLD_MIN) {
+      const id = `group ${groupOf(row)}`;
+      ids.push(id);
+      const kind = row.parent ? `below ${nameIn(row.parent)}` : "";
+      const href = row.parent ? hrefOf({ urn: row.parent }) : undefined;
+      drawn.set(id, { id, label: `${number(size)} × ${type}`, kind, tone: "plain", href });
+    } else {
+      const id = String(index);
+      ids.push(id);
+      const tone = index === 0 ? "busy" : row.delete ? "warn" : undefined;
+      drawn.set(id, { id, label: row.name, kind: type, tone, href: hrefOf(row) });
+    }
+  }
+  const arrows = new Map<string, GraphEdge>();
+  for (const edge of edges) {
+    const [from, to] = [ids[edge.to], ids[edge.from]];
+    if (from === undefined || to === undefined || from === to) continue;
+    const tone = edge.kind === "provider" ? "plain" : "busy";
+    const key = `${from} ${to}`;
+    // A dependency says more than that both have a provider.
+    if (tone === "busy" || !arrows.has(key)) arrows.set(key, { from, to, tone });
+  }
+  const isFolded = [...members.values()].some((size) => size >= FOLD_MIN);
+  return { nodes: [...drawn.values()], edges: [...arrows.values()], current: ids[0] ?? "", isFolded };
+}
+
+function Neighbours({ of }: { of: ResourceName }) {
+  const name = useStackName();
+  const router = useRouter();
+  const search = useSearch({ from: ROUTE });
+  const navigate = useNavigate({ from: ROUTE });
+  const hops = search.hops ?? 1;
+  const found = useQuery(queries.neighbours(name, of, hops));
+  const drawing = useMemo(() => {
+    const hrefOf = (other: Named) =>
+      router.buildLocation({ to: ROUTE, params: name, search: searchOf(search, other) }).href;
+    return found.data && drawingOf(found.data, hrefOf);
+  }, [found.data, router, name, search]);
+  return (
+    <Card
+      title="What is around it"
+      count={found.data?.nodes.length}
+      actions={
+        <Select
+          label="Steps away"
+          value={String(hops)}
+          onChange={(value) =>
+            void navigate({
+              search: (before) => ({ ...before, hops: value === "1" ? undefined : Number(value) }),
+              replace: true,
+              resetScroll: false,
+            })
+          }
+          options={["1", "2", "3"].map((value): [string, string] => [value, value])}
+        />
+      }
+    >
+      <Loaded of={found}>
+        {({ nodes, isCut }) => (
+          <>
+            {isCut && (
+              <Notice tone="warn">There is more around it. Here are {number(nodes.length)} that are near.</Notice>
+            )}
+            {nodes.length < 2 ? (
+              <Empty icon="stack" title="Nothing needs it, and it needs nothing" />
+            ) : (
+              drawing && (
+                <Suspense fallback={<Waiting rows={4} />}>
+                  <Graph label="What is around it, as a graph" {...drawing} />
+                </Suspense>
+              )
+            )}
+            {drawing?.isFolded && (
+              <p className="foot">Those of one type below one parent are drawn as one. The list has each.</p>
+            )}
+            <ul className="plain-list known" tabIndex={0} aria-label="What is around it, as a list">
+              {nodes.slice(1).map((row) => (
+                <li key={`${row.delete} ${row.urn}`} className="list-row">
+                  <ResourceLink of={row} />
+                  <span className="end faint ellipsis">{shortType(row.type)}</span>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const TABS: [ResourcesSearch["show"], string][] = [
+  [undefined, "Properties"],
+  ["history", "History"],
+  ["neighbours", "Neighbours"],
+];
+
+function Has({ of: resource }: { of: OneResource }) {
+  return (
+    <>
+      {resource.valuesHidden && (
+        <Notice>
+          <Icon name="lock" /> Your role does not allow you to see values.
+        </Notice>
+      )}
+      <Properties title="Inputs" of={resource.inputs} />
+      <Properties title="Outputs" of={resource.outputs} />
+      <Links
+        title="Depends on"
+        of={resource.dependencies}
+        total={resource.dependencyCount}
+        properties={resource.propertyDependencies}
+      />
+      <Links title="Needed by" of={resource.dependents} total={resource.dependentCount} />
+    </>
+  );
+}
+
+/** The version does not have it; its history may say why. */
+function Missing({ of: { urn, version } }: { of: ResourceName }) {
+  return (
+    <>
+      <Notice tone="warn">
+        <p>
+          Version {version} does not have the resource {nameIn(urn)}.
+        </p>
+        <p className="faint">
+          <code>{visible(urn)}</code>
+        </p>
+      </Notice>
+      <History urn={urn} version={version} />
+    </>
+  );
+}
+
+export function One({ of }: { of: ResourceName }) {
+  const name = useStackName();
+  const { show } = useSearch({ from: ROUTE });
+  const navigate = useNavigate({ from: ROUTE });
+  const resource = useQuery(queries.resource(name, of));
+  const isMissing = resource.error instanceof ApiError && resource.error.status === 404;
+  if (isMissing) return <Missing of={of} />;
+  return (
+    <Loaded of={resource} rows={6}>
+      {(found) => (
+        <>
+          <About of={found} />
+          <div className="tabs" role="group" aria-label="What is shown of it">
+            {TABS.map(([tab, text]) => (
+              <Button
+                key={text}
+                className="tab"
+                aria-pressed={show === tab}
+                onPress={() =>
+                  void navigate({ search: (before) => ({ ...before, show: tab }), replace: true, resetScroll: false })
+                }
+              >
+                {text}
+              </Button>
+            ))}
+          </div>
+          {show === "history" ? (
+            <History urn={of.urn} version={of.version} />
+          ) : show === "neighbours" ? (
+            <Neighbours of={of} />
+          ) : (
+            <Has of={found} />
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}

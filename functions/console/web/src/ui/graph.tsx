@@ -1,0 +1,224 @@
+// A graph that is read from left to right. Its layout is made beside the page, which stays quick meanwhile.
+
+import { useRouter } from "@tanstack/react-router";
+import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
+import { Button } from "react-aria-components";
+import { visible } from "../format";
+import type { Laid, ToLay } from "./layout.worker";
+import { type Tone, Notice, Waiting } from "./parts";
+
+export interface GraphNode {
+  id: string;
+  label: string;
+  /** A few words below the label. */
+  kind: string;
+  tone?: Tone;
+  /** An address of this console. */
+  href?: string;
+}
+
+/** An arrow. `from` is left of `to`, unless the arrows make a circle. */
+export interface GraphEdge {
+  from: string;
+  to: string;
+  tone?: Tone;
+}
+
+/** The size of a node, and the letters that fit into it. */
+const [WIDTH, HEIGHT] = [190, 46];
+const LABEL_MAX = 25;
+const KIND_MAX = 29;
+
+const SCALES = [0.4, 0.55, 0.75, 1, 1.3];
+const AS_IT_IS = 3;
+
+const ARROWS: Record<string, [number, number]> = {
+  ArrowRight: [1, 0],
+  ArrowLeft: [-1, 0],
+  ArrowDown: [0, 1],
+  ArrowUp: [0, -1],
+};
+
+/** Names differ at their ends. */
+const short = (text: string, max: number) =>
+  text.length <= max ? text : `${text.slice(0, max - 11)}…${text.slice(-10)}`;
+
+function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
+  const [laid, setLaid] = useState<Laid>();
+  const [isFailed, setFailed] = useState(false);
+  useEffect(() => {
+    setLaid(undefined);
+    setFailed(false);
+    const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+    worker.onmessage = ({ data }: MessageEvent<Laid>) => setLaid(data);
+    worker.onerror = () => setFailed(true);
+    const toLay: ToLay = {
+      ids: nodes.map(({ id }) => id),
+      edges: edges.map(({ from, to }) => [from, to]),
+      width: WIDTH,
+      height: HEIGHT,
+    };
+    worker.postMessage(toLay);
+    return () => worker.terminate();
+  }, [nodes, edges]);
+  return { laid, isFailed };
+}
+
+type Point = [number, number];
+
+/** A line through the points, without corners. */
+function curve(points: Point[]): string {
+  const [first, ...rest] = points;
+  if (!first) return "";
+  const parts = [`M${first.join(" ")}`];
+  for (const [index, [x, y]] of rest.entries()) {
+    const next = rest[index + 1];
+    parts.push(next ? `Q${x} ${y} ${(x + next[0]) / 2} ${(y + next[1]) / 2}` : `L${x} ${y}`);
+  }
+  return parts.join("");
+}
+
+function Arrow({ points, tone }: { points: Point[]; tone: Tone | undefined }) {
+  const [x, y] = points.at(-1) ?? [0, 0];
+  const [fromX, fromY] = points.at(-2) ?? [0, 0];
+  const angle = (Math.atan2(y - fromY, x - fromX) * 180) / Math.PI;
+  return (
+    <g className={`edge ${tone ?? "plain"}`}>
+      <path className="edge-line" d={curve(points)} />
+      <path className="edge-end" d="M0 0L-8 -4V4z" transform={`translate(${x} ${y}) rotate(${angle})`} />
+    </g>
+  );
+}
+
+/**
+ * Draws at most some 300 nodes. The Tab key comes to one of them, and the arrow keys go to others. `current` is the
+ * node that the graph is about.
+ */
+export default function Graph({
+  label,
+  nodes,
+  edges,
+  current,
+}: {
+  label: string;
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+  current?: string;
+}) {
+  const router = useRouter();
+  const { laid, isFailed } = useLayout(nodes, edges);
+  const [scale, setScale] = useState(AS_IT_IS);
+  const [focused, setFocused] = useState<string>();
+  const box = useRef<HTMLDivElement>(null);
+  const known = new Set(nodes.map(({ id }) => id));
+  const at = [focused, current].find((id) => id !== undefined && known.has(id)) ?? nodes[0]?.id;
+  const factor = SCALES[scale] ?? 1;
+
+  // What it is about may lie far from its corner.
+  useEffect(() => {
+    const middle = laid?.nodes[nodes.findIndex(({ id }) => id === current)];
+    if (!middle || !box.current) return;
+    box.current.scrollLeft = middle[0] * factor - box.current.clientWidth / 2;
+    box.current.scrollTop = middle[1] * factor - box.current.clientHeight / 2;
+  }, [laid, nodes, current, factor]);
+
+  const press = (event: KeyboardEvent) => {
+    const way = ARROWS[event.key];
+    const here = laid?.nodes[nodes.findIndex(({ id }) => id === at)];
+    if (!way || !here || !laid) return;
+    event.preventDefault();
+    const [dx, dy] = way;
+    let nearest: { id: string; far: number } | undefined;
+    for (const [index, { id }] of nodes.entries()) {
+      const [x, y] = laid.nodes[index] ?? here;
+      const along = (x - here[0]) * dx + (y - here[1]) * dy;
+      const aside = Math.abs((x - here[0]) * dy) + Math.abs((y - here[1]) * dx);
+      // A node of another column is neither above nor below.
+      const isThere = along > 1 && (dx !== 0 || aside < WIDTH);
+      const far = along + 2 * aside;
+      if (id !== at && isThere && far < (nearest?.far ?? Number.POSITIVE_INFINITY)) nearest = { id, far };
+    }
+    if (!nearest) return;
+    setFocused(nearest.id);
+    box.current?.querySelector<SVGElement>(`[data-node="${CSS.escape(nearest.id)}"]`)?.focus();
+  };
+  const follow = (event: MouseEvent, href: string) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    router.history.push(href);
+  };
+
+  if (isFailed) return <Notice tone="warn">This browser could not draw the graph.</Notice>;
+  if (!laid) return <Waiting rows={4} />;
+  return (
+    <div className="graph" role="group" aria-label={label} onKeyDown={press}>
+      <div className="graph-tools">
+        <Button
+          className="button small"
+          aria-label="Smaller"
+          isDisabled={scale === 0}
+          onPress={() => setScale(scale - 1)}
+        >
+          −
+        </Button>
+        <Button
+          className="button small"
+          aria-label="Larger"
+          isDisabled={scale === SCALES.length - 1}
+          onPress={() => setScale(scale + 1)}
+        >
+          +
+        </Button>
+      </div>
+      <div className="graph-box" ref={box}>
+        <svg
+          width={laid.width * factor}
+          height={laid.height * factor}
+          viewBox={`0 0 ${laid.width} ${laid.height}`}
+          focusable="false"
+        >
+          <g aria-hidden="true">
+            {edges.map(({ from, to, tone }, index) => (
+              <Arrow key={`${index} ${from} ${to}`} points={laid.edges[index] ?? []} tone={tone} />
+            ))}
+          </g>
+          {nodes.map(({ id, label, kind, tone, href }, index) => {
+            const [x, y] = laid.nodes[index] ?? [0, 0];
+            const place = {
+              "data-node": id,
+              className: `node ${tone ?? "plain"}${id === current ? " current" : ""}`,
+              transform: `translate(${x - WIDTH / 2} ${y - HEIGHT / 2})`,
+              tabIndex: id === at ? 0 : -1,
+              "aria-label": visible(kind === "" ? label : `${label}, ${kind}`),
+              "aria-current": id === current ? ("true" as const) : undefined,
+              onFocus: () => setFocused(id),
+            };
+            const drawn = (
+              <>
+                <title>{visible(label)}</title>
+                <rect width={WIDTH} height={HEIGHT} rx={8} />
+                <text className="node-label" x={12} y={kind === "" ? 28 : 20}>
+                  {short(visible(label), LABEL_MAX)}
+                </text>
+                {kind !== "" && (
+                  <text className="node-kind" x={12} y={36}>
+                    {short(visible(kind), KIND_MAX)}
+                  </text>
+                )}
+              </>
+            );
+            return href === undefined ? (
+              <g key={id} role="img" {...place}>
+                {drawn}
+              </g>
+            ) : (
+              <a key={id} href={href} onClick={(event) => follow(event, href)} {...place}>
+                {drawn}
+              </a>
+            );
+          })}
+        </svg>
+      </div>
+    </div>
+  );
+}
