@@ -2,7 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { Suspense, lazy, useMemo, useState } from "react";
 import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
@@ -26,10 +26,12 @@ import {
   useNow,
   useTitle,
 } from "../ui/parts";
-import { MASK, ciphertext, hasSecret, isObject, textOf } from "../values";
-import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
+import { MASK, at, ciphertext, hasSecret, isObject, textOf } from "../values";
+import { useIsAdminOf } from "../rights";
 import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
+
+const Markdown = lazy(() => import("../ui/markdown"));
 
 export const useStackName = (): StackName => useParams({ from: "/$org/$project/$stack" });
 
@@ -182,6 +184,34 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
   );
 }
 
+/** The output that describes the stack: Markdown, in which `${outputs.NAME}` stands for another output. */
+const README = "readme";
+
+/** The text of the README; `undefined` if there is none, or it is a secret. */
+function readmeOf(outputs: Record<string, unknown>): string | undefined {
+  const text = outputs[README];
+  if (typeof text !== "string" || text.trim() === "") return undefined;
+  return text.replace(/\$\{outputs\.([^{}]{1,200})\}/g, (whole, path: string) => {
+    const value = at(outputs, path);
+    return value === undefined ? whole : textOf(value);
+  });
+}
+
+function Readme({ name, version }: { name: StackName; version: number }) {
+  const outputs = useQuery(queries.stackOutputs(name, version));
+  const text = useMemo(() => readmeOf((outputs.data?.outputs ?? {}) as Record<string, unknown>), [outputs.data]);
+  if (text === undefined) return null;
+  return (
+    <Card title="README">
+      <div className="pad">
+        <Suspense fallback={<Waiting />}>
+          <Markdown text={text} />
+        </Suspense>
+      </div>
+    </Card>
+  );
+}
+
 function Outputs({ name, version }: { name: StackName; version: number }) {
   const outputs = useQuery(queries.stackOutputs(name, version));
   const may = useRightsOnStack(name);
@@ -306,6 +336,7 @@ function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
     <div className="main-and-side">
       <div>
         <Outputs name={name} version={stack.version} />
+        <Readme name={name} version={stack.version} />
         {last.data && <Configuration config={last.data.info.config as Record<string, ConfigValue>} />}
       </div>
       <div>
