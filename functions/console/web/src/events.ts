@@ -154,6 +154,49 @@ export function stepsOf(events: Event[]): Step[] {
   return [...steps.values()];
 }
 
+/** The time in which a step of a resource ran. */
+export interface Span {
+  key: number;
+  urn: string;
+  type: string;
+  operation: string;
+  status: Step["status"];
+  began: number;
+  /** Absent while it runs, or if the update ended before it. */
+  ended: number | undefined;
+}
+
+/** When each step ran, in the order in which they began. A replacement has several. */
+export function spansOf(events: Event[]): Span[] {
+  const spans: Span[] = [];
+  const open = new Map<string, Span>();
+  for (const event of events) {
+    const begins = event.resourcePreEvent?.metadata;
+    if (begins) {
+      const { urn, op: operation } = begins;
+      const span: Span = {
+        key: event.sequence,
+        urn,
+        type: begins.type || typeIn(urn),
+        operation,
+        status: "running",
+        began: event.timestamp,
+        ended: undefined,
+      };
+      spans.push(span);
+      open.set(urn, span);
+      continue;
+    }
+    const ends = event.resOutputsEvent ?? event.resOpFailedEvent;
+    const span = ends && open.get(ends.metadata.urn);
+    if (!span) continue;
+    open.delete(span.urn);
+    span.ended = event.timestamp;
+    span.status = event.resOpFailedEvent ? "failed" : "done";
+  }
+  return spans;
+}
+
 /** The properties that a step changes, as the engine tells them. */
 export function changesOf({ operation, changed }: Step): Difference[] {
   const { old, new: next, detailedDiff, diffs } = changed;

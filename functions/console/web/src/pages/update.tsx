@@ -7,12 +7,40 @@ import { Button } from "react-aria-components";
 import { ApiError } from "../api/client";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
-import { EVENTS_MAX, type Line, type Step, changesOf, linesOf, stepsOf, useEvents } from "../events";
-import { done, duration, kind, nameIn, number, plain, shortType } from "../format";
+import {
+  EVENTS_MAX,
+  type Line,
+  type Span,
+  type Step,
+  changesOf,
+  linesOf,
+  spansOf,
+  stepsOf,
+  useEvents,
+} from "../events";
+import { done, duration, kind, nameIn, number, plain, shortType, visible } from "../format";
 import type { UpdateSearch } from "../router";
 import { Diff } from "../ui/diff";
 import { Icon } from "../ui/icons";
-import { Badge, Changes, Empty, Facts, Failure, Loaded, More, Notice, Result, Search, Time, Waiting, useNow, useTitle } from "../ui/parts";
+import {
+  Badge,
+  Changes,
+  Empty,
+  Facts,
+  Failure,
+  Loaded,
+  More,
+  Notice,
+  Result,
+  Search,
+  Select,
+  Table,
+  Time,
+  type Tone,
+  Waiting,
+  useNow,
+  useTitle,
+} from "../ui/parts";
 import { useStackName } from "./stack";
 
 /** Steps and lines that are drawn at first, and with each press of the button. */
@@ -108,6 +136,91 @@ function Steps({ steps, search, name, isLive }: { steps: Step[]; search: UpdateS
     </>
   );
 }
+
+/** How long a span took, in seconds; up to `now` if it runs. */
+const tookOf = ({ began, ended }: Span, now: number) => Math.max(0, (ended ?? now) - began);
+
+/** Which step of which resource ran when. The engine tells times in whole seconds. */
+function Timeline({
+  spans,
+  search,
+  ended,
+  onChange,
+}: {
+  spans: Span[];
+  search: UpdateSearch;
+  /** When the update ended, or now, in seconds. */
+  ended: number;
+  onChange: Change;
+}) {
+  const [max, setMax] = useState(SHOWN);
+  const words = (search.q ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const began = spans[0]?.began ?? ended;
+  const end = spans.reduce((latest, span) => Math.max(latest, span.ended ?? ended), began + 1);
+  const wanted = spans.filter((span) => {
+    const text = `${nameIn(span.urn)} ${span.type} ${span.operation} ${span.status}`.toLowerCase();
+    // What is as it was, and took no time, is not worth a line.
+    const isEvent = span.operation !== "same" || span.status === "failed" || tookOf(span, ended) > 0;
+    return isEvent && words.every((word) => text.includes(word));
+  });
+  if (search.sort === "slowest") wanted.sort((a, b) => tookOf(b, ended) - tookOf(a, ended));
+  const percent = (seconds: number) => `${(Math.min(1, Math.max(0, seconds / (end - began))) * 100).toFixed(2)}%`;
+  return (
+    <>
+      <div className="filters pad">
+        <Select
+          label="Order"
+          value={search.sort ?? ""}
+          onChange={(sort) => onChange({ sort: sort === "slowest" ? sort : undefined })}
+          options={[
+            ["", "As they began"],
+            ["slowest", "Slowest first"],
+          ]}
+        />
+        <span className="faint">{duration(end - began)} from the first step to the last</span>
+      </div>
+      {wanted.length === 0 ? (
+        <Empty icon="clock" title="No step to show" />
+      ) : (
+        <div className="timeline">
+          <Table label="Timeline" head={["Resource", "Step", "Began after", "Took", "When"]}>
+            {wanted.slice(0, max).map((span) => (
+              <tr key={span.key}>
+                <th scope="row">
+                  {nameIn(span.urn)} <span className="faint type">{shortType(span.type)}</span>
+                </th>
+                <td>
+                  <span className={`op-${span.operation}`}>{visible(span.operation)}</span>
+                  {span.status === "failed" && (
+                    <>
+                      {" "}
+                      <Badge tone="bad">failed</Badge>
+                    </>
+                  )}
+                </td>
+                <td>{duration(span.began - began)}</td>
+                <td>{span.ended === undefined ? "not ended" : took(tookOf(span, ended))}</td>
+                <td className="bars">
+                  <div className="bar-box" aria-hidden="true">
+                    <div
+                      className={`bar-of ${BARS[span.status]}`}
+                      style={{ insetInlineStart: percent(span.began - began), width: percent(tookOf(span, ended)) }}
+                    />
+                  </div>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </div>
+      )}
+      {wanted.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}
+    </>
+  );
+}
+
+const BARS: Record<Span["status"], Tone> = { running: "busy", done: "good", failed: "bad" };
+
+const took = (seconds: number) => (seconds < 1 ? "under 1 s" : duration(seconds));
 
 const SEVERITIES: Record<string, "bad" | "warn" | "plain"> = { error: "bad", warning: "warn" };
 
@@ -214,6 +327,7 @@ function OneUpdate({
   const now = useNow(isLive ? 1000 : 60_000);
   const steps = useMemo(() => stepsOf(log.events), [log.events]);
   const lines = useMemo(() => linesOf(log.events), [log.events]);
+  const spans = useMemo(() => spansOf(log.events), [log.events]);
   const counts = useMemo(() => {
     const all: Record<string, number> = {};
     for (const { operation } of steps) all[operation] = (all[operation] ?? 0) + 1;
@@ -235,6 +349,9 @@ function OneUpdate({
     [undefined, "Changes", steps.length - same],
     ["diagnostics", "Output", lines.length],
     ["all", "All resources", steps.length],
+    ...(spans.length > 0 || search.show === "timeline"
+      ? ([["timeline", "Timeline", spans.length]] as [UpdateSearch["show"], string, number][])
+      : []),
   ];
   return (
     <>
@@ -309,6 +426,8 @@ function OneUpdate({
           <Waiting />
         ) : search.show === "diagnostics" ? (
           <Lines lines={lines} />
+        ) : search.show === "timeline" ? (
+          <Timeline spans={spans} search={search} ended={update.ended ?? now / 1000} onChange={onChange} />
         ) : (
           <Steps steps={steps} search={search} name={name} isLive={isLive} />
         )}
