@@ -8,8 +8,7 @@ import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { type Line } from "../definitions";
 import { visible } from "../format";
-import { Icon } from "../ui/icons";
-import { Confirm, Notice } from "../ui/parts";
+import { Confirm, Notice, Top } from "../ui/parts";
 
 const { ENVIRONMENT, environmentPath } = queries;
 
@@ -33,17 +32,15 @@ export function EnvironmentPage() {
   const name = useName();
   return (
     <div className="page">
-      <div className="crumbs">
-        <Link to="/$org/-/environments" params={{ org: name.org }} search={{ project: name.project }}>
-          {name.project}
-        </Link>
-        <span aria-hidden="true">/</span>
-      </div>
-      <div className="title-row">
-        <h1>
-          <Icon name="environment" /> {name.env}
-        </h1>
-      </div>
+      <Top
+        above={
+          <Link to="/$org/-/environments" params={{ org: name.org }} search={{ project: name.project }}>
+            {name.project}
+          </Link>
+        }
+        icon="environment"
+        name={name.env}
+      />
       <nav className="tabs" aria-label="Environment">
         <Link to={ROUTE} params={name} activeOptions={{ exact: true, includeSearch: false }}>
           Definition

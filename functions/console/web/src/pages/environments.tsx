@@ -2,7 +2,7 @@
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useDeferredValue, useMemo, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
@@ -11,7 +11,23 @@ import { instant, number } from "../format";
 import { useRights } from "../rights";
 import type { EnvironmentsSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Confirm, Empty, Loaded, More, Notice, Search, Select, Time, useTitle } from "../ui/parts";
+import {
+  Badge,
+  Confirm,
+  Empty,
+  Groups,
+  Labels,
+  Loaded,
+  More,
+  Notice,
+  Search,
+  Select,
+  Time,
+  groupOf,
+  hasWords,
+  useTitle,
+  useTyped,
+} from "../ui/parts";
 
 /** Rows that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
@@ -41,13 +57,7 @@ function Item({ org, one, isGrouped }: { org: string; one: EnvironmentSummary; i
         <Link className="strong" to="/$org/esc/$project/$env" params={{ org, project: one.project, env: one.name }}>
           {isGrouped ? one.name : `${one.project}/${one.name}`}
         </Link>
-        {Object.entries(one.tags)
-          .slice(0, 4)
-          .map(([key, value]) => (
-            <span key={key} className="label ellipsis">
-              {key}={value}
-            </span>
-          ))}
+        <Labels of={one.tags} />
       </span>
       <span className="item-status">
         {one.settings.deletionProtected && (
@@ -97,9 +107,7 @@ export function Environments() {
   const set = (changed: Partial<EnvironmentsSearch>) =>
     void navigate({ search: (before) => ({ ...before, ...changed }), replace: true });
   const environments = useQuery(queries.environments(org));
-  // The address has what was typed; it must not lose a letter while the list is drawn.
-  const [typed, setTyped] = useState(search.q ?? "");
-  useEffect(() => setTyped(search.q ?? ""), [search.q]);
+  const [typed, setTyped] = useTyped(search.q ?? "", (q) => set({ q: q || undefined }));
   const words = useDeferredValue(typed);
   const [shown, setShown] = useState(SHOWN);
   const [isCreating, setCreating] = useState(false);
@@ -108,29 +116,21 @@ export function Environments() {
   const all = environments.data?.items;
   const sort = search.sort ?? "name";
   const group = search.group ?? (sort === "name" ? "" : "none");
-  const groupOf = (one: EnvironmentSummary) =>
-    group === "none" ? "" : group === "" ? one.project : (one.tags[group] ?? `Without ${group}`);
   const projects = useMemo(
     () => [...new Set([...(all ?? []).map((one) => one.project), ...(search.project ? [search.project] : [])])].sort(),
     [all, search.project],
   );
   const tags = useMemo(() => [...new Set((all ?? []).flatMap((one) => Object.keys(one.tags)))].sort().slice(0, 50), [all]);
   const found = useMemo(() => {
-    const letters = words.toLowerCase().split(/\s+/).filter(Boolean);
     const isAged = AGES[search.changed ?? ""] ?? (() => true);
     const now = Date.now();
     const wanted = (all ?? []).filter((one) => {
-      const named = Object.entries(one.tags).map(([key, value]) => `${key}=${value}`);
-      const text = [`${one.project}/${one.name}`, ...named].join(" ").toLowerCase();
       const isOfProject = !search.project || one.project === search.project;
-      return isOfProject && isAged(now - changed(one)) && letters.every((word) => text.includes(word));
+      return isOfProject && isAged(now - changed(one)) && hasWords(words, `${one.project}/${one.name}`, one.tags);
     });
     return wanted.sort(ORDERS[sort]);
   }, [all, words, search.project, search.changed, sort]);
   const page = found.slice(0, shown);
-  const isWithout = (name: string) => name.startsWith("Without ");
-  // What has no such tag is last.
-  const groups = [...new Set(page.map(groupOf))].sort((a, b) => Number(isWithout(a)) - Number(isWithout(b)));
 
   return (
     <div className="page">
@@ -152,10 +152,7 @@ export function Environments() {
         <Search
           label="Filter by name or tag"
           value={typed}
-          onChange={(q) => {
-            setTyped(q);
-            set({ q: q || undefined });
-          }}
+          onChange={setTyped}
         />
         <Select
           label="Project"
@@ -210,22 +207,9 @@ export function Environments() {
                 </Link>
               </Empty>
             )}
-            {groups.map((name) => (
-              <section key={name} className="card" aria-label={name || "All"}>
-                {group !== "none" && (
-                  <header className="card-head slim">
-                    <h2>{name}</h2>
-                  </header>
-                )}
-                <ul className="items">
-                  {page
-                    .filter((one) => groupOf(one) === name)
-                    .map((one) => (
-                      <Item key={one.id} org={org} one={one} isGrouped={group === ""} />
-                    ))}
-                </ul>
-              </section>
-            ))}
+            <Groups rows={page} by={group} nameOf={(one) => groupOf(group, one.project, one.tags)}>
+              {(one) => <Item key={one.id} org={org} one={one} isGrouped={group === ""} />}
+            </Groups>
           </>
         )}
       </Loaded>

@@ -2,13 +2,29 @@
 
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useMemo, useState } from "react";
+import { useDeferredValue, useMemo, useState } from "react";
 import * as queries from "../api/queries";
 import type { Stack } from "../api/queries";
 import { count, instant, number } from "../format";
 import type { ListSearch } from "../router";
 import { Icon } from "../ui/icons";
-import { Badge, Empty, Failure, More, Notice, Result, Search, Select, Time, Waiting, useTitle } from "../ui/parts";
+import {
+  Badge,
+  Empty,
+  Failure,
+  Groups,
+  Labels,
+  More,
+  Notice,
+  Search,
+  Select,
+  Time,
+  Waiting,
+  groupOf,
+  hasWords,
+  useTitle,
+  useTyped,
+} from "../ui/parts";
 
 interface Row {
   id: string;
@@ -100,7 +116,6 @@ function useRows(org: string, project: string | undefined) {
 
 function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boolean }) {
   const title = isGrouped ? row.name : `${row.project}/${row.name}`;
-  const labels = Object.entries(row.labels);
   return (
     <li className="item">
       <span className="item-kind" title={row.kind === "stack" ? "Pulumi stack" : "Terraform state"}>
@@ -125,11 +140,7 @@ function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boole
             {title}
           </Link>
         )}
-        {labels.slice(0, 4).map(([key, value]) => (
-          <span key={key} className="label ellipsis">
-            {key}={String(value)}
-          </span>
-        ))}
+        <Labels of={row.labels} />
       </span>
       <span className="item-status">
         {row.isRunning && (
@@ -157,34 +168,23 @@ export function List() {
   const set = (changed: Partial<ListSearch>) =>
     void navigate({ search: (before) => ({ ...before, ...changed }), replace: true });
   const { rows, isWaiting, errors, more } = useRows(org, search.project);
-  // The address has what was typed; it must not lose a letter while the list is drawn.
-  const [typed, setTyped] = useState(search.q ?? "");
-  useEffect(() => setTyped(search.q ?? ""), [search.q]);
+  const [typed, setTyped] = useTyped(search.q ?? "", (q) => set({ q: q || undefined }));
   const words = useDeferredValue(typed);
   const [shown, setShown] = useState(SHOWN);
   useTitle("Stacks and states", org);
 
   const sort = search.sort ?? "name";
   const group = search.group ?? (sort === "name" ? "" : "none");
-  const groupOf = (row: Row) =>
-    group === "none" ? "" : group === "" ? row.project : String(row.labels[group] ?? `Without ${group}`);
   const projects = useMemo(() => [...new Set(rows.map((row) => row.project))].sort(), [rows]);
   const labels = useMemo(() => [...new Set(rows.flatMap((row) => Object.keys(row.labels)))].sort().slice(0, 50), [rows]);
   const found = useMemo(() => {
-    const letters = words.toLowerCase().split(/\s+/).filter(Boolean);
-    const isFound = (row: Row) => {
-      const labels = Object.entries(row.labels).map(([key, value]) => `${key}=${value}`);
-      const text = [`${row.project}/${row.name}`, ...labels].join(" ").toLowerCase();
-      return letters.every((word) => text.includes(word));
-    };
-    const isOf = (row: Row) => !search.result || (!row.isRunning && row.result === search.result);
-    const wanted = rows.filter((row) => (!search.kind || row.kind === search.kind) && isOf(row) && isFound(row));
+    const wanted = rows.filter(
+      (row) =>
+        (!search.kind || row.kind === search.kind) && hasWords(words, `${row.project}/${row.name}`, row.labels),
+    );
     return wanted.sort(ORDERS[sort]);
   }, [rows, words, search.kind, search.result, sort]);
   const page = found.slice(0, shown);
-  const isWithout = (name: string) => name.startsWith("Without ");
-  // What has no such label is last.
-  const groups = [...new Set(page.map(groupOf))].sort((a, b) => Number(isWithout(a)) - Number(isWithout(b)));
 
   return (
     <div className="page">
@@ -196,10 +196,7 @@ export function List() {
         <Search
           label="Filter by name or label"
           value={typed}
-          onChange={(q) => {
-            setTyped(q);
-            set({ q: q || undefined });
-          }}
+          onChange={setTyped}
         />
         <Select
           label="Kind"
@@ -275,22 +272,9 @@ export function List() {
           )}
         </Empty>
       ) : (
-        groups.map((name) => (
-          <section key={name} className="card" aria-label={name || "All"}>
-            {group !== "none" && (
-              <header className="card-head slim">
-                <h2>{name}</h2>
-              </header>
-            )}
-            <ul className="items">
-              {page
-                .filter((row) => groupOf(row) === name)
-                .map((row) => (
-                  <Item key={row.id} org={org} row={row} isGrouped={group === ""} />
-                ))}
-            </ul>
-          </section>
-        ))
+        <Groups rows={page} by={group} nameOf={(row) => groupOf(group, row.project, row.labels)}>
+          {(row) => <Item key={row.id} org={org} row={row} isGrouped={group === ""} />}
+        </Groups>
       )}
       {found.length > shown && <More isLoading={false} onPress={() => setShown(shown + SHOWN)} />}
     </div>

@@ -3,7 +3,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { Button, Input, Label, Menu, MenuItem, MenuTrigger, Popover, TextField } from "react-aria-components";
+import { Button, Input, Label, TextField } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName, Revision } from "../api/queries";
@@ -20,6 +20,7 @@ import {
   Failure,
   Loaded,
   More,
+  RowMenu,
   Table,
   Time,
   Waiting,
@@ -206,31 +207,22 @@ function RevisionRow({
             Changes
           </Button>
         )}
-        {may("apply") && (
-          <Button
-            className="button small"
-            aria-label={`Tag revision ${revision}`}
-            onPress={() => ask({ what: "tag", revision })}
-          >
-            Tag
-          </Button>
-        )}
-        {!isNewest && !one.retracted && may("apply") && (
-          <MenuTrigger>
-            <Button className="button small" aria-label={`More about revision ${revision}`}>
-              More <Icon name="down" />
-            </Button>
-            <Popover className="popover" placement="bottom end">
-              <Menu
-                className="menu"
-                aria-label={`Revision ${revision}`}
-                onAction={(key) => ask({ what: key === "retract" ? "retract" : "restore", revision })}
-              >
-                <MenuItem id="restore">Restore</MenuItem>
-                {may("member") && <MenuItem id="retract">Retract</MenuItem>}
-              </Menu>
-            </Popover>
-          </MenuTrigger>
+        <Button
+          className="button small"
+          aria-label={`Tag revision ${revision}`}
+          onPress={() => ask({ what: "tag", revision })}
+        >
+          Tag
+        </Button>
+        {!isNewest && !one.retracted && (
+          <RowMenu
+            of={`about revision ${revision}`}
+            text="More"
+            actions={[
+              ["Restore", () => ask({ what: "restore", revision })],
+              ["Retract", () => ask({ what: "retract", revision })],
+            ]}
+          />
         )}
       </td>
     </tr>

@@ -22,6 +22,7 @@ import {
   Result,
   Table,
   Time,
+  Top,
   Waiting,
   useNow,
   useTitle,
@@ -79,20 +80,19 @@ export function StackPage() {
   const { org, project } = name;
   return (
     <div className="page">
-      <div className="crumbs">
-        <Link to="/$org/-/stacks" params={{ org }} search={{ project }}>
-          {project}
-        </Link>
-        <span aria-hidden="true">/</span>
-      </div>
-      <div className="title-row">
-        <h1>
-          <Icon name="stack" /> {name.stack}
-        </h1>
+      <Top
+        above={
+          <Link to="/$org/-/stacks" params={{ org }} search={{ project }}>
+            {project}
+          </Link>
+        }
+        icon="stack"
+        name={name.stack}
+      >
         <Copy text={`${org}/${project}/${name.stack}`} label="Copy the name of the stack" />
         <span className="spring" />
         {isAdmin && stack.data && !stack.data.protection && <ProtectButton of={{ stack: name }} />}
-      </div>
+      </Top>
       {stack.data ? (
         <>
           <RunningUpdate name={name} stack={stack.data} />

@@ -25,6 +25,7 @@ import {
   Notice,
   Table,
   Time,
+  Top,
   Waiting,
   useTitle,
 } from "../ui/parts";
@@ -95,16 +96,15 @@ export function StatePage() {
   const isAdmin = may("admin");
   return (
     <div className="page">
-      <div className="crumbs">
-        <Link to="/$org/-/stacks" params={{ org: name.org }} search={{ project: name.project }}>
-          {name.project}
-        </Link>
-        <span aria-hidden="true">/</span>
-      </div>
-      <div className="title-row">
-        <h1>
-          <Icon name="state" /> {name.state}
-        </h1>
+      <Top
+        above={
+          <Link to="/$org/-/stacks" params={{ org: name.org }} search={{ project: name.project }}>
+            {name.project}
+          </Link>
+        }
+        icon="state"
+        name={name.state}
+      >
         <span className="spring" />
         {isAdmin && state && !state.protection && <ProtectButton of={{ state }} />}
         {state && !state.lock && may("member") && (
@@ -112,7 +112,7 @@ export function StatePage() {
             <Icon name="lock" /> Lock by hand
           </Button>
         )}
-      </div>
+      </Top>
       {state ? (
         <>
           <HeldLock state={state} />

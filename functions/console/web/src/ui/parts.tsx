@@ -170,6 +170,34 @@ export function Changes({ counts }: { counts: Record<string, number> | null | un
   );
 }
 
+/** The top of a page about one thing: what it belongs to, its name, and what can be done with it. */
+export function Top({
+  above,
+  icon,
+  name,
+  children,
+}: {
+  above: ReactNode;
+  icon: IconName;
+  name: string;
+  children?: ReactNode;
+}) {
+  return (
+    <>
+      <div className="crumbs">
+        {above}
+        <span aria-hidden="true">/</span>
+      </div>
+      <div className="title-row">
+        <h1>
+          <Icon name={icon} /> {name}
+        </h1>
+        {children}
+      </div>
+    </>
+  );
+}
+
 export function Notice({ tone = "plain", children }: { tone?: Tone; children: ReactNode }) {
   return (
     <div className={`notice ${tone}`} role={tone === "bad" ? "alert" : undefined}>
@@ -423,6 +451,62 @@ export function Select({
   );
 }
 
+/** Some labels or tags of a row. */
+const LABELS_SHOWN = 4;
+
+export function Labels({ of }: { of: Record<string, unknown> }) {
+  return Object.entries(of)
+    .slice(0, LABELS_SHOWN)
+    .map(([key, value]) => (
+      <span key={key} className="label ellipsis">
+        {key}={String(value)}
+      </span>
+    ));
+}
+
+/** Whether a name, with its labels or tags, has all the words that were typed. */
+export function hasWords(typed: string, name: string, labels: Record<string, unknown>): boolean {
+  const text = [name, ...Object.entries(labels).map(([key, value]) => `${key}=${value}`)].join(" ").toLowerCase();
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  return words.every((word) => text.includes(word));
+}
+
+/** In which group a row is: its project by default, or what a label or tag says. */
+export function groupOf(group: string, project: string, labels: Record<string, unknown>): string {
+  if (group === NO_GROUP) return "";
+  return group === "" ? project : String(labels[group] ?? `${WITHOUT}${group}`);
+}
+
+const NO_GROUP = "none";
+const WITHOUT = "Without ";
+
+/** Rows by group. What has no such label is last. */
+export function Groups<T>({
+  rows,
+  by,
+  nameOf,
+  children,
+}: {
+  rows: T[];
+  /** `none`, or any other grouping. */
+  by: string;
+  nameOf: (row: T) => string;
+  children: (row: T) => ReactNode;
+}) {
+  const isWithout = (name: string) => name.startsWith(WITHOUT);
+  const groups = [...new Set(rows.map(nameOf))].sort((a, b) => Number(isWithout(a)) - Number(isWithout(b)));
+  return groups.map((name) => (
+    <section key={name} className="card" aria-label={name || "All"}>
+      {by !== NO_GROUP && (
+        <header className="card-head slim">
+          <h2>{name}</h2>
+        </header>
+      )}
+      <ul className="items">{rows.filter((row) => nameOf(row) === name).map(children)}</ul>
+    </section>
+  ));
+}
+
 export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
   const [copied, set] = useState(false);
   useEffect(() => {
@@ -580,14 +664,24 @@ export function Line({
 }
 
 /** What can be done with one row of a table. */
-export function RowMenu({ of, actions }: { of: string; actions: [string, () => void][] }) {
+export function RowMenu({
+  of,
+  text = "Change",
+  actions,
+}: {
+  of: string;
+  /** What the button says. */
+  text?: string;
+  actions: [string, () => void][];
+}) {
+  const label = `${text} ${of}`;
   return (
     <MenuTrigger>
-      <Button className="button small" aria-label={`Change ${of}`}>
-        Change <Icon name="down" />
+      <Button className="button small" aria-label={label}>
+        {text} <Icon name="down" />
       </Button>
       <Popover className="popover" placement="bottom end">
-        <Menu className="menu" aria-label={`Change ${of}`} onAction={(key) => actions[Number(key)]?.[1]()}>
+        <Menu className="menu" aria-label={label} onAction={(key) => actions[Number(key)]?.[1]()}>
           {actions.map(([text], index) => (
             <MenuItem key={text} id={index}>
               {text}
