@@ -233,7 +233,11 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
                       <code>{visible(key)}</code>
                     </th>
                     <td>
-                      <Value value={value} open={isOpenable ? () => opened(name, value) : undefined} />
+                      {key === README && readmeOf(found.outputs as Record<string, unknown>) !== undefined ? (
+                        <span className="faint">The text below</span>
+                      ) : (
+                        <Value value={value} open={isOpenable ? () => opened(name, value) : undefined} />
+                      )}
                     </td>
                   </tr>
                 ))}

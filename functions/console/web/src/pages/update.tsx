@@ -183,7 +183,7 @@ function Timeline({
         <Empty icon="clock" title="No step to show" />
       ) : (
         <div className="timeline">
-          <Table label="Timeline" head={["Resource", "Step", "Began after", "Took", "When"]}>
+          <Table label="Steps by time" head={["Resource", "Step", "Began after", "Took", "When"]}>
             {wanted.slice(0, max).map((span) => (
               <tr key={span.key}>
                 <th scope="row">

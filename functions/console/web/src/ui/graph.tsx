@@ -25,9 +25,12 @@ export interface GraphEdge {
 }
 
 /** The size of a node, and the letters that fit into it. */
-const [WIDTH, HEIGHT] = [190, 46];
-const LABEL_MAX = 25;
-const KIND_MAX = 29;
+const [WIDTH, HEIGHT] = [210, 46];
+const LABEL_MAX = 22;
+const KIND_MAX = 30;
+
+/** Milliseconds after which a layout is given up. */
+const PATIENCE = 20_000;
 
 const SCALES = [0.4, 0.55, 0.75, 1, 1.3];
 const AS_IT_IS = 3;
@@ -50,8 +53,16 @@ function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
     setLaid(undefined);
     setFailed(false);
     const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
-    worker.onmessage = ({ data }: MessageEvent<Laid>) => setLaid(data);
-    worker.onerror = () => setFailed(true);
+    const giveUp = () => {
+      worker.terminate();
+      setFailed(true);
+    };
+    const timer = setTimeout(giveUp, PATIENCE);
+    worker.onerror = giveUp;
+    worker.onmessage = ({ data }: MessageEvent<Laid>) => {
+      clearTimeout(timer);
+      setLaid(data);
+    };
     const toLay: ToLay = {
       ids: nodes.map(({ id }) => id),
       edges: edges.map(({ from, to }) => [from, to]),
@@ -59,7 +70,10 @@ function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
       height: HEIGHT,
     };
     worker.postMessage(toLay);
-    return () => worker.terminate();
+    return () => {
+      clearTimeout(timer);
+      worker.terminate();
+    };
   }, [nodes, edges]);
   return { laid, isFailed };
 }
@@ -189,22 +203,23 @@ export default function Graph({
               className: `node ${tone ?? "plain"}${id === current ? " current" : ""}`,
               transform: `translate(${x - WIDTH / 2} ${y - HEIGHT / 2})`,
               tabIndex: id === at ? 0 : -1,
-              "aria-label": visible(kind === "" ? label : `${label}, ${kind}`),
               "aria-current": id === current ? ("true" as const) : undefined,
               onFocus: () => setFocused(id),
             };
             const drawn = (
               <>
-                <title>{visible(label)}</title>
+                <title>{visible(kind === "" ? label : `${label}, ${kind}`)}</title>
                 <rect width={WIDTH} height={HEIGHT} rx={8} />
-                <text className="node-label" x={12} y={kind === "" ? 28 : 20}>
-                  {short(visible(label), LABEL_MAX)}
-                </text>
-                {kind !== "" && (
-                  <text className="node-kind" x={12} y={36}>
-                    {short(visible(kind), KIND_MAX)}
+                <svg width={WIDTH - 6} height={HEIGHT}>
+                  <text className="node-label" x={12} y={kind === "" ? 28 : 20}>
+                    {short(visible(label), LABEL_MAX)}
                   </text>
-                )}
+                  {kind !== "" && (
+                    <text className="node-kind" x={12} y={36}>
+                      {short(visible(kind), KIND_MAX)}
+                    </text>
+                  )}
+                </svg>
               </>
             );
             return href === undefined ? (
