@@ -72,6 +72,10 @@ function block(token: Token, doc: Doc, depth: number): ReactNode {
           <code>{visible((token as Tokens.Code).text)}</code>
         </pre>
       );
+    case "html": {
+      const text = inline(token, doc, depth);
+      return (token as Tokens.HTML).block && text !== null ? <p>{text}</p> : text;
+    }
     case "hr":
       return <hr />;
     case "list": {
