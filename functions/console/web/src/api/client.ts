@@ -155,6 +155,18 @@ export async function read<Path extends With<"get">>(
   return data as Got<Path>;
 }
 
+/** Reads JSON whose values are shown, with long numbers as they are. */
+export async function readExactly(
+  path: With<"get">,
+  names: Record<string, string>,
+  query: Query,
+  signal?: AbortSignal,
+): Promise<unknown> {
+  const get = client.GET as unknown as (path: string, options: unknown) => Promise<{ data?: string }>;
+  const { data } = await get(path, { params: { path: names, query }, signal, parseAs: "text" });
+  return parse(data ?? "");
+}
+
 /** Sends a change, and returns its JSON; `undefined` without one. */
 export async function change<Path extends keyof paths>(
   method: "POST" | "PUT" | "PATCH" | "DELETE",

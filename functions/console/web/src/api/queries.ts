@@ -1,7 +1,7 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { ApiError, type Got, address, parse, read, readDefinition, sendDefinition, text } from "./client";
+import { ApiError, type Got, address, parse, read, readDefinition, readExactly, sendDefinition, text } from "./client";
 import type { Checked } from "../definitions";
 import { resealed } from "../values";
 
@@ -341,8 +341,8 @@ export const resource = (name: StackName, of: ResourceName) =>
   queryOptions({
     queryKey: ["resource", name, of],
     queryFn: async ({ signal }) => {
-      const found = await read(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
-      const { inputs, outputs, ...rest } = found as unknown as OneResource;
+      const found = await readExactly(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
+      const { inputs, outputs, ...rest } = found as OneResource;
       return { ...rest, inputs: resealed(inputs), outputs: resealed(outputs) } as OneResource;
     },
     staleTime: Number.POSITIVE_INFINITY,
@@ -377,7 +377,7 @@ export const resourceHistory = (name: StackName, urn: string, version: number) =
     queryKey: ["resource-history", name, version, urn],
     queryFn: ({ signal, pageParam }) => {
       const query = { urn, version, continuationToken: pageParam || undefined };
-      return read(`${STACK}/resource/history`, stackPath(name), query, signal) as unknown as Promise<ResourceHistory>;
+      return readExactly(`${STACK}/resource/history`, stackPath(name), query, signal) as Promise<ResourceHistory>;
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken,

@@ -1994,7 +1994,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get a resource of a stack */
-        get: operations["GetStackResource"];
+        get: operations["GetStackResourceRow"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2045,7 +2045,7 @@ export interface paths {
             cookie?: never;
         };
         /** List the resources of a stack */
-        get: operations["ListStackResources"];
+        get: operations["ListStackResourceRows"];
         put?: never;
         post?: never;
         delete?: never;
@@ -10875,7 +10875,7 @@ export interface operations {
             };
         };
     };
-    GetStackResource: {
+    GetStackResourceRow: {
         parameters: {
             query?: never;
             header?: never;
@@ -10953,7 +10953,7 @@ export interface operations {
             };
         };
     };
-    ListStackResources: {
+    ListStackResourceRows: {
         parameters: {
             query?: never;
             header?: never;

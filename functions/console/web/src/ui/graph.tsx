@@ -1,4 +1,4 @@
-// A graph that is read from left to right. Its layout is made beside the page, which stays quick meanwhile.
+// A graph that is read from left to right. A worker makes its layout, so the page stays quick meanwhile.
 
 import { useRouter } from "@tanstack/react-router";
 import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
@@ -128,7 +128,7 @@ export default function Graph({
   const at = [focused, current].find((id) => id !== undefined && known.has(id)) ?? nodes[0]?.id;
   const factor = SCALES[scale] ?? 1;
 
-  // What it is about may lie far from its corner.
+  // What it is about may be far from its corner.
   useEffect(() => {
     const middle = laid?.nodes[nodes.findIndex(({ id }) => id === current)];
     if (!middle || !box.current) return;

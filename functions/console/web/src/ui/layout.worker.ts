@@ -1,4 +1,4 @@
-// Lays a graph out in columns, beside the page.
+// Lays a graph out in columns, outside of the page.
 
 import { Graph, layout } from "@dagrejs/dagre";
 

@@ -1,4 +1,4 @@
-// Reads Markdown beside the page, which can give up if a text takes too long.
+// Reads Markdown outside of the page, which can give up if a text takes too long.
 
 import { type Token, lexer } from "marked";
 
