@@ -33,6 +33,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; 
                       img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
+/// A worker takes its policy from its file, and asks nothing and loads nothing: it reads texts of other people.
+const POLICY_OF_FILES: &str = "default-src 'none'";
+
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Serves the console where this router has no page: to a browser that asks for a page at another path.
@@ -69,6 +72,7 @@ fn of_file(file: &'static File, headers: &HeaderMap) -> Response {
     let fields = response.headers_mut();
     fields.insert(CONTENT_TYPE, HeaderValue::from_static(file.media));
     fields.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
+    fields.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY_OF_FILES));
     fields.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
@@ -187,6 +191,7 @@ mod tests {
             assert_eq!(status, StatusCode::OK, "{name}");
             assert_eq!(headers["content-encoding"], "gzip");
             assert_eq!(headers["cache-control"], "public, max-age=31536000, immutable");
+            assert_eq!(headers["content-security-policy"], "default-src 'none'");
             bytes += body.len();
             let (_, headers, plain) = get(name, &[]).await;
             assert!(!headers.contains_key("content-encoding") && plain.len() >= body.len(), "{name}");
