@@ -187,16 +187,11 @@ function Timeline({
             {wanted.slice(0, max).map((span) => (
               <tr key={span.key}>
                 <th scope="row">
-                  {nameIn(span.urn)} <span className="faint type">{shortType(span.type)}</span>
+                  {nameIn(span.urn)} <span className="faint type">{shortType(span.type)}</span>{" "}
+                  {span.status === "failed" && <Badge tone="bad">failed</Badge>}
                 </th>
                 <td>
                   <span className={`op-${span.operation}`}>{visible(span.operation)}</span>
-                  {span.status === "failed" && (
-                    <>
-                      {" "}
-                      <Badge tone="bad">failed</Badge>
-                    </>
-                  )}
                 </td>
                 <td>{duration(span.began - began)}</td>
                 <td>{span.ended === undefined ? "not ended" : took(tookOf(span, ended))}</td>
