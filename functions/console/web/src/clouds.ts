@@ -93,7 +93,7 @@ function awsPage(kind: string, id: string, outputs: unknown): string | undefined
   // A resource without a region says at least in which zone it is.
   const zone = textIn(outputs, "availabilityZone").replace(/[a-z]$/, "");
   const region = [ofArn, textIn(outputs, "region"), zone].find((text) => REGION.test(text)) ?? "";
-  const domain = AWS_DOMAINS[partition];
+  const domain = Object.hasOwn(AWS_DOMAINS, partition) ? AWS_DOMAINS[partition] : undefined;
   // Newer types are of the same things: `BucketV2`.
   const plain = kind.replace(/V\d+$/, "");
   const template = AWS[plain] ?? AWS_GLOBAL[plain];
