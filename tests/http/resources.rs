@@ -10,7 +10,7 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::{Record, StackHead, StackVersion, put};
-use statewright_shared::ports::{Blobs as _, Expect, Ids, Ledger as _};
+use statewright_shared::ports::{Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check;
 use statewright_shared::services::stacks::indexing;
 use statewright_shared::settings::{Retention, Settings};
