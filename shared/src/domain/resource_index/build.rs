@@ -3,8 +3,8 @@
 use super::codec::{compress, put_number, put_some, put_text};
 use super::directory::{Places, Section, write_directory};
 use super::hash::{Key, TextHash};
+use super::model::{DELETED_MAX, Edge, Entry, FIRST_ROWS, Row};
 use super::scan::{Scanned, ScannedRow};
-use super::{DELETED_MAX, Edge, Entry, FIRST_ROWS, Row};
 
 /// Rows of a block, at most.
 const ROWS_PER_BLOCK: usize = 256;

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
-use super::Damaged;
+use super::model::Damaged;
 
 /// Appends a number: seven bits a byte, the lowest first.
 pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {

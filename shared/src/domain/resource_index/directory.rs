@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::codec::{Taker, decompress, put_number};
 use super::hash::Key;
-use super::{Damaged, Edge, EdgeKind, Entry, Flags, Row};
+use super::model::{Damaged, Edge, EdgeKind, Entry, Flags, Row};
 
 /// The first bytes of a directory, with its format.
 const MAGIC: [u8; 5] = *b"SWRX\x01";

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::hash::{Key, TextHash, hash_of_members, key_of};
-use super::{Edge, EdgeKind, Flag, Flags, ID_CHARS_MAX, Row, name_in};
+use super::model::{Edge, EdgeKind, Flag, Flags, ID_CHARS_MAX, Row, name_in};
 use crate::domain::json::{self, Reader, members};
 use crate::domain::resource::{Resource, flag, text};
 use crate::domain::urn::{ROOT_STACK_TYPE, Urn};
