@@ -233,8 +233,14 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     ask(&["state", "import", "c.tfstate"]).await;
     is_as_shown("state diff", &ask(&["state", "diff", "2", "3"]).await);
     is_as_shown("state resources", &ask(&["state", "resources"]).await);
-    is_as_shown("state show", &ask(&["state", "show", "terraform_data.a"]).await);
-    is_as_shown("state history", &ask(&["state", "history", "terraform_data.a", "--last", "1"]).await);
+    stack(&app, "shop").await;
+    for size in 1..=2 {
+        import(&app, "shop", &state("shop", "http://127.0.0.1:8080", &[("a", size)])).await;
+    }
+    let urn = "urn:pulumi:dev::shop::pkg:m:T::a";
+    is_as_shown("stack resources", &ask(&["stack", "resources", "shop/dev"]).await);
+    is_as_shown("stack show", &ask(&["stack", "show", "shop/dev", urn]).await);
+    is_as_shown("stack history", &ask(&["stack", "history", "shop/dev", urn, "--last", "1"]).await);
     is_as_shown("login", &ask(&["login", &app.url]).await);
     is_as_shown("logout", &ask(&["logout", &app.url]).await);
     let here = folder.path().to_str().unwrap();
