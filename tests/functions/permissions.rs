@@ -232,10 +232,14 @@ async fn everything_else(functions: &Functions) {
     let listed = get(&format!("/api/stacks/{ORG}/whole/dev/resources")).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     let urn = listed["resources"][0]["urn"].as_str().unwrap();
+    get(&format!("/api/stacks/{ORG}/whole/dev/updates/1/diff/1")).await;
     for tail in ["resource", "resource/history", "resource/neighbours"] {
         get(&format!("/api/stacks/{ORG}/whole/dev/{tail}?urn={urn}")).await;
     }
     inspect_update().await;
+    let restore = format!("{}/api/stacks/{ORG}/whole/dev/updates/1/restore", functions.url);
+    let restored = http.post(restore).header("Authorization", format!("token {}", functions.token));
+    assert_eq!(restored.send().await.unwrap().status(), 200);
 }
 
 /// Sends a request with the user's token. Returns the status and the JSON of its answer: a text if it has none.

@@ -565,6 +565,8 @@ impl Watched {
         ] {
             self.get(&format!("{stack}{tail}")).await;
         }
+        self.get(&format!("{stack}/updates/1/diff/1")).await;
+        self.ask(Method::POST, &format!("{stack}/updates/1/restore"), &json!({})).await;
         let listed = self.get(&format!("{stack}/resources")).await;
         for row in listed["resources"].as_array().unwrap() {
             let urn = row["urn"].as_str().unwrap();

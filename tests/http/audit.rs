@@ -208,6 +208,10 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
         }
         "/decrypt/log-decryption" | "/decrypt/log-batch-decryption" => on_stack(&json!({})),
         "/import" => on_stack(&deployment(&[])),
+        "/updates/{version}/restore" => {
+            stack.import(&deployment(&[])).await;
+            on_stack(&Value::Null)
+        }
         "/update" | "/preview" | "/refresh" | "/destroy" => on_stack(&program(false)),
         "/begin-update" => on_stack(&begin_body("update", false)),
         "/{kind}/{update}" => {

@@ -171,6 +171,8 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     note("history page");
     stack.get("/updates/latest").send().await.expect(200);
     note("latest update");
+    stack.get("/updates/1/diff/1").send().await.expect(200);
+    note("comparison of versions");
     stack.get("/resources").send().await.expect(200);
     note("resources");
     stack.get("/resources?filter=id-a").send().await.expect(200);

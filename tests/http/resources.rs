@@ -198,6 +198,53 @@ async fn the_children_of_a_resource_are_listed_alone() {
 }
 
 #[tokio::test]
+async fn versions_are_compared_without_secrets() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let urn = |name: &str| stack.urn(name);
+    let a = |size: u64, key: &str| json!({ "inputs": { "size": size, "key": sealed(key) }, "modified": size.to_string() });
+    let of = |name: &str, more: &Value| with(&stack, name, more);
+    let first =
+        [of("a", &a(1, "AAAA")), of("s", &a(1, "AAAA")), stack.resource("gone"), stack.resource("same")];
+    stack.import(&deployment(&first)).await;
+    let second =
+        [of("a", &a(2, "AAAA")), of("s", &a(1, "BBBB")), stack.resource("same"), stack.resource("new")];
+    stack.import(&deployment(&second)).await;
+    let changes = |of: Value| json!({ "urn": urn(of["name"].as_str().unwrap()), "changes": of["changes"] });
+    let expected = json!({
+        "addedCount": 1, "removedCount": 1, "changedCount": 2,
+        "added": [{ "urn": urn("new") }], "removed": [{ "urn": urn("gone") }],
+        "changed": [
+            changes(json!({ "name": "a", "changes": [{ "path": "inputs.size", "how": "changed", "old": 1, "new": 2 }] })),
+            changes(json!({ "name": "s", "changes": [{ "path": "inputs.key", "how": "changed", "secret": true }] })),
+        ],
+    });
+    assert_eq!(stack.get("/updates/1/diff/2").send().await.expect(200), expected);
+    let back = stack.get("/updates/2/diff/1").send().await.expect(200);
+    assert_eq!(back["added"], expected["removed"]);
+    let same = stack.get("/updates/2/diff/2").send().await.expect(200);
+    assert_eq!((&same["changedCount"], &same["addedCount"]), (&json!(0), &json!(0)));
+
+    // A viewer sees what differs, without values.
+    let viewer = app.member_with_role(Role::View, "vera", "laptop").await;
+    let seen = stack.get("/updates/1/diff/2").token(&viewer).send().await.expect(200);
+    assert_eq!(seen["changed"][0]["changes"], json!([{ "path": "inputs.size", "how": "changed" }]));
+    let outputs = app.member_with_role(Role::Outputs, "otto", "laptop").await;
+    stack.get("/updates/1/diff/2").token(&outputs).send().await.refused(403);
+    let foreign = app.other_user("fred", "elsewhere").await;
+    stack.get("/updates/1/diff/2").token(&foreign).send().await.refused(404);
+    stack.get("/updates/1/diff/3").send().await.refused(404);
+    stack.get("/updates/1/diff/0").send().await.refused(400);
+    stack.get("/updates/latest/diff/1").send().await.refused(400);
+
+    // Under another name, the same resources differ.
+    app.post(&format!("{}/rename", stack.path), &json!({ "newName": "prod" })).send().await.expect(200);
+    let path = format!("/api/stacks/{ORG}/{}/prod/updates/1/diff/2", stack.project);
+    let renamed = app.get(&path).send().await.expect(200);
+    assert_eq!((&renamed["addedCount"], &renamed["changedCount"]), (&json!(1), &json!(2)));
+}
+
+#[tokio::test]
 async fn one_resource_has_properties_without_secrets_and_relations() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;

@@ -102,13 +102,25 @@ pub(super) struct VersionPath(pub(super) Option<u64>);
 impl FromHead for VersionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
-        let Some(text) = UpdatePath::read(parts)?.version else {
-            return Ok(Self(None));
-        };
-        let version = text.parse().ok().filter(|version| *version > 0);
-        let version = version.ok_or(InvalidInput::Version)?;
-        Ok(Self(Some(version)))
+        UpdatePath::read(parts)?.version.map(|text| version_of(&text)).transpose().map(Self)
     }
+}
+
+/// The version to compare with.
+#[derive(Debug)]
+pub(super) struct SecondVersionPath(pub(super) Option<u64>);
+
+impl FromHead for SecondVersionPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let params = params(parts)?;
+        let text = params.iter().find_map(|(name, value)| (name == "other").then_some(value));
+        text.map(version_of).transpose().map(Self)
+    }
+}
+
+fn version_of(text: &str) -> Result<u64, Failure> {
+    Ok(text.parse().ok().filter(|version| *version > 0).ok_or(InvalidInput::Version)?)
 }
 
 /// The state in a path: `{guid}`, or `{org}/{project}` with or without `{state}`. Names may be escaped.
@@ -410,6 +422,7 @@ from_head!(
     StatePath,
     StateVersionPath,
     OtherVersionPath,
+    SecondVersionPath,
     EdgeText,
     EnvironmentPath,
     RevisionPath,

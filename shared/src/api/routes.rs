@@ -68,6 +68,7 @@ use crate::wire::pulumi::{
     ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate,
     Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
+use crate::wire::resources::{ResourceHistory, ResourceNeighbours, Resources, VersionDifferences};
 use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
 use crate::wire::state_resources::{AskValues, ResourceHistory};
@@ -814,6 +815,16 @@ routes! {
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/timeline" => history::timeline {
         auth: Token, needs: View, group: Read,
         answer: Json(of::<Timeline>), id: GetUpdateTimeline,
+    }
+    /// Compare two versions of a stack, without their secrets
+    GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/diff/{other}" => resources::differences {
+        auth: Token, needs: View, group: Read,
+        answer: Json(of::<VersionDifferences>), id: CompareStackVersions,
+    }
+    /// Make an old version of a stack the next one
+    POST "/api/stacks/{org}/{project}/{stack}/updates/{version}/restore" => stacks::restore {
+        auth: Token, needs: Apply, group: Head, audit: "stack.restore",
+        answer: Json(of::<Restored>), id: RestoreStackVersion,
     }
     /// List the resources of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resources" => resources::resources {

@@ -86,10 +86,48 @@ pub struct Resources {
     pub matches: Option<u64>,
     /// The version from which on `changed` is known. A resource that changed in it may not have changed since an earlier one.
     pub history_from: u64,
+    /// Operations that began in the version and did not end.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub pending_count: u64,
     pub resources: Vec<ResourceRow>,
     /// The token of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_token: Option<String>,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The differences between two versions of a stack. Each list has 1,000 resources at most; the counts are of all.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionDifferences {
+    pub added_count: u64,
+    pub removed_count: u64,
+    pub changed_count: u64,
+    /// Resources that only the second version has.
+    pub added: Vec<DifferingResource>,
+    /// Resources that only the first version has.
+    pub removed: Vec<DifferingResource>,
+    /// Resources of both that differ.
+    pub changed: Vec<DifferingResource>,
+}
+
+/// A resource that differs between two versions.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DifferingResource {
+    pub urn: String,
+    /// It was replaced, and waits to be deleted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delete: bool,
+    /// The first 100 changes, for a resource of both.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ResourceChange>,
+    /// There are more changes than are listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes_cut: bool,
 }
 
 /// A resource that another one refers to, or that refers to it.

@@ -6,9 +6,11 @@ use axum::extract::{Query, State};
 use serde_json::value::RawValue;
 
 use crate::api::app::App;
-use crate::api::path::StackPath;
+use crate::api::path::{SecondVersionPath, StackPath, VersionPath};
 use crate::api::query::{Parameters, number, position, write_position};
 use crate::api::response::{Answer, json, json_of, user_named};
+use crate::domain::deployment::Named;
+use crate::domain::resource_index::{Differences, PropertyChange};
 use crate::domain::update::Outcome;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -19,10 +21,11 @@ use crate::services::stacks::resources::{
     Detail, Listing, PAGE, PAGE_MAX, Page, Position, Related, Which, get, history as history_service, list,
     neighbours as neighbours_service,
 };
+use crate::services::stacks::versions;
 use crate::wire::Both;
 use crate::wire::resources::{
-    RelatedResource, ResourceDetail, ResourceEdge, ResourceHistory, ResourceHistoryEnd, ResourceHistoryEntry,
-    ResourceNeighbours, ResourceRow, Resources,
+    DifferingResource, RelatedResource, ResourceDetail, ResourceEdge, ResourceHistory, ResourceHistoryEnd,
+    ResourceHistoryEntry, ResourceNeighbours, ResourceRow, Resources, VersionDifferences,
 };
 
 /// A page of the resources of a version, filtered, or those below one.
@@ -53,6 +56,7 @@ fn shown(page: Page) -> Resources {
         total: page.total,
         matches: page.matches,
         history_from: page.since,
+        pending_count: page.pending_count,
         resources: page.rows.into_iter().map(|(row, is_context)| ResourceRow::of(row, is_context)).collect(),
         continuation_token: write_position(page.next.map(|next| next.to_string())),
     }
@@ -164,6 +168,41 @@ fn entry(change: Change) -> ResourceHistoryEntry {
         changes: changes.into_iter().map(Into::into).collect(),
         changes_cut: has_more,
     }
+}
+
+/// The differences between two versions, without secrets.
+pub(crate) async fn differences(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    VersionPath(one): VersionPath,
+    SecondVersionPath(other): SecondVersionPath,
+) -> Answer {
+    // The row has both in its path.
+    let (one, other) = (one.unwrap_or_default(), other.unwrap_or_default());
+    let found = Box::pin(versions::differences(&app, &caller, &address, one, other)).await?;
+    let Differences { added, removed, changed, counts: [added_count, removed_count, changed_count], bytes } =
+        found;
+    let named = |named: Named| DifferingResource {
+        urn: named.urn,
+        delete: named.delete,
+        changes: Vec::new(),
+        changes_cut: false,
+    };
+    let differing = |(name, changes, has_more): (Named, Vec<PropertyChange>, bool)| DifferingResource {
+        changes: changes.into_iter().map(Into::into).collect(),
+        changes_cut: has_more,
+        ..named(name)
+    };
+    let shown = VersionDifferences {
+        added_count,
+        removed_count,
+        changed_count,
+        added: added.into_iter().map(named).collect(),
+        removed: removed.into_iter().map(named).collect(),
+        changed: changed.into_iter().map(differing).collect(),
+    };
+    json_of(bytes, shown).await
 }
 
 /// The resources around one.

@@ -25,6 +25,7 @@ use crate::ports::SignedUrl;
 use crate::services::caller::Caller;
 use crate::services::error::{InvalidInput, StackError};
 use crate::services::stacks::rename::NewAddress;
+use crate::services::stacks::versions;
 use crate::services::stacks::{
     Exported, ListFilter, ListPosition, NewStack, StackView, rename as rename_service,
 };
@@ -36,6 +37,7 @@ use crate::wire::pulumi::{
     NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata, StackSummary,
     StackTag, Stacks, TransferStack,
 };
+use crate::wire::tfstate::Restored;
 
 /// Creates a stack. Clients do not repeat this call; a repeat is refused because the stack exists.
 pub(crate) async fn create_stack(
@@ -243,6 +245,20 @@ pub(crate) async fn import(
     host.compare(&app, made.secrets_url.as_deref(), &mut answer);
     gateway.warn(sent_bytes, &mut answer);
     Ok(answer)
+}
+
+/// Makes an old version the next one.
+pub(crate) async fn restore(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    StackPath(address): StackPath,
+    VersionPath(version): VersionPath,
+) -> Answer {
+    // The row has the version in its path.
+    let made = Box::pin(versions::restore(&app, &caller, &address, version.unwrap_or_default())).await?;
+    context.update(made.update);
+    json(&Restored { version: made.version })
 }
 
 /// A page of the stacks that the caller may see.

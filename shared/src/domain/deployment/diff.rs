@@ -67,25 +67,54 @@ const APART: [&str; 2] = ["manifest", "resources"];
 /// As [`super::inspect`].
 pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
     let (one, other) = (read_envelope(one)?, read_envelope(other)?);
-    let (before, after) = (resources(&one), resources(&other));
-    let known: BTreeMap<&Occurrence, &str> = before.iter().map(|(place, text)| (place, *text)).collect();
-    let kept: BTreeSet<&Occurrence> = after.iter().map(|(place, _)| place).collect();
-    let removed = before.iter().filter(|(place, _)| !kept.contains(place));
-    let mut diff = Diff { removed: removed.map(|(place, _)| place.0.clone()).collect(), ..Diff::default() };
-    for (place, text) in &after {
-        let Some(old) = known.get(place) else {
-            diff.added.push(place.0.clone());
-            continue;
-        };
+    let Pairs { added, removed, both } = pairs(&one, &other);
+    let mut diff = Diff { added, removed, ..Diff::default() };
+    for (name, old, text) in both {
         let mut changes: Vec<Change> = Vec::new();
         compare("", old, text, 0, &mut changes);
         changes.retain(|change| !TIMES.contains(&change.path.as_str()));
         if !changes.is_empty() {
-            diff.changed.push((place.0.clone(), changes));
+            diff.changed.push((name, changes));
         }
     }
     compare_members("", &rest(&one), &rest(&other), 0, &mut diff.deployment);
     Ok(diff)
+}
+
+/// The resources of two deployments, by whether both have them.
+pub(in crate::domain) struct Pairs<'a> {
+    /// Resources of the second only, in its order.
+    pub(in crate::domain) added: Vec<Named>,
+    /// Resources of the first only, in its order.
+    pub(in crate::domain) removed: Vec<Named>,
+    /// Resources of both with their two texts, in the order of the second.
+    pub(in crate::domain) both: Vec<(Named, &'a str, &'a str)>,
+}
+
+/// The resources of two deployments. `each` gets them, because they borrow from what was read.
+pub(in crate::domain) fn with_pairs<T>(
+    one: &[u8],
+    other: &[u8],
+    each: impl FnOnce(Pairs<'_>) -> T,
+) -> Result<T, DeploymentError> {
+    let (one, other) = (read_envelope(one)?, read_envelope(other)?);
+    Ok(each(pairs(&one, &other)))
+}
+
+fn pairs<'a>(one: &Envelope<'a>, other: &Envelope<'a>) -> Pairs<'a> {
+    let (before, after) = (resources(one), resources(other));
+    let known: BTreeMap<&Occurrence, &'a str> = before.iter().map(|(place, text)| (place, *text)).collect();
+    let kept: BTreeSet<&Occurrence> = after.iter().map(|(place, _)| place).collect();
+    let removed = before.iter().filter(|(place, _)| !kept.contains(place));
+    let removed = removed.map(|(place, _)| place.0.clone()).collect();
+    let mut pairs = Pairs { added: Vec::new(), removed, both: Vec::new() };
+    for (place, text) in &after {
+        match known.get(place) {
+            Some(old) => pairs.both.push((place.0.clone(), *old, *text)),
+            None => pairs.added.push(place.0.clone()),
+        }
+    }
+    pairs
 }
 
 /// The members of a deployment that are compared as a whole.

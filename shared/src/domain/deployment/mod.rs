@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-pub(in crate::domain) use self::diff::{Valued, changes_between, valued_changes};
 pub use self::diff::{Change, Diff, How, Named, diff};
+pub(in crate::domain) use self::diff::{Pairs, Valued, changes_between, valued_changes, with_pairs};
 pub use self::error::{DeploymentError, IntegrityError};
 pub(crate) use self::model::{
     Deployment, Envelope, Extensions, IntegrityMember, Operation, SecretsProvider, Snippet, list,

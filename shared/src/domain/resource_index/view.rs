@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::hash::normal_urn;
-use crate::domain::deployment::{How, Valued, valued_changes};
+use crate::domain::deployment::{DeploymentError, How, Named, Pairs, Valued, valued_changes, with_pairs};
 use crate::domain::events;
 use crate::domain::json::{Reader, members};
 use crate::domain::resource::Resource;
@@ -111,38 +111,106 @@ pub struct PropertyChange {
     pub new: Option<String>,
 }
 
+impl PropertyChange {
+    fn bytes(&self) -> usize {
+        let value = |value: &Option<String>| value.as_ref().map_or(0, String::len);
+        self.path.len() + value(&self.old) + value(&self.new) + size_of::<Self>()
+    }
+}
+
 /// The changes of a resource from one text to another: whether it was replaced, the first 100 changes, and
 /// whether there are more. The texts may have been written under different names of the stack.
 pub fn changes(old: &str, new: &str, sees_values: bool) -> Option<(Op, Vec<PropertyChange>, bool)> {
     let (then, now) = (read(old)?, read(new)?);
     let old = renamed(old, &then.urn, &now.urn);
-    let mut found = valued_changes(&old, new);
-    let has_more = found.len() > CHANGES_MAX;
-    found.truncate(CHANGES_MAX);
-    let shown = |valued: Valued<'_>| {
-        let is_sealed = matches!(valued.change.how, How::Sealed(..));
-        let is_masked = |value: &str| secret::masked(value).is_none_or(|shown| shown != value);
-        let has_secret = |value: Option<&str>| value.is_some_and(is_masked);
-        let is_secret = is_sealed || has_secret(valued.old) || has_secret(valued.new);
-        let value = |value: Option<&str>| {
-            let value = value.map(str::trim_ascii)?;
-            (sees_values && !is_secret && value.len() <= VALUE_BYTES_MAX).then(|| value.to_owned())
-        };
-        PropertyChange {
-            how: match valued.change.how {
-                How::Added => "added",
-                How::Removed => "removed",
-                How::Changed | How::Sealed(..) => "changed",
-            },
-            is_secret,
-            old: value(valued.old),
-            new: value(valued.new),
-            path: valued.change.path,
-        }
-    };
+    let (changes, has_more) = first_changes(&old, new, sees_values);
     let is_replaced = !then.id.is_empty() && !now.id.is_empty() && then.id != now.id;
     let op = if is_replaced { Op::Replace } else { Op::Change };
-    Some((op, found.into_iter().map(shown).collect(), has_more))
+    Some((op, changes, has_more))
+}
+
+/// The first 100 changes from one text of a resource to another, and whether there are more.
+fn first_changes(old: &str, new: &str, sees_values: bool) -> (Vec<PropertyChange>, bool) {
+    let mut found = valued_changes(old, new);
+    let has_more = found.len() > CHANGES_MAX;
+    found.truncate(CHANGES_MAX);
+    (found.into_iter().map(|valued| shown(valued, sees_values)).collect(), has_more)
+}
+
+fn shown(valued: Valued<'_>, sees_values: bool) -> PropertyChange {
+    let is_sealed = matches!(valued.change.how, How::Sealed(..));
+    let is_masked = |value: &str| secret::masked(value).is_none_or(|shown| shown != value);
+    let has_secret = |value: Option<&str>| value.is_some_and(is_masked);
+    let is_secret = is_sealed || has_secret(valued.old) || has_secret(valued.new);
+    let value = |value: Option<&str>| {
+        let value = value.map(str::trim_ascii)?;
+        (sees_values && !is_secret && value.len() <= VALUE_BYTES_MAX).then(|| value.to_owned())
+    };
+    PropertyChange {
+        how: match valued.change.how {
+            How::Added => "added",
+            How::Removed => "removed",
+            How::Changed | How::Sealed(..) => "changed",
+        },
+        is_secret,
+        old: value(valued.old),
+        new: value(valued.new),
+        path: valued.change.path,
+    }
+}
+
+/// The differences between two deployments, without their secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// The first [`DIFFERING_MAX`] resources of the second only.
+    pub added: Vec<Named>,
+    /// The first [`DIFFERING_MAX`] resources of the first only.
+    pub removed: Vec<Named>,
+    /// The first [`DIFFERING_MAX`] resources that differ, each with its first changes, and whether it has more.
+    pub changed: Vec<(Named, Vec<PropertyChange>, bool)>,
+    /// The numbers of all that were added, removed and changed.
+    pub counts: [u64; 3],
+    /// The size of the listed changes in bytes, approximately.
+    pub bytes: usize,
+}
+
+/// Resources that [`Differences`] lists of each kind, at most. All are counted.
+pub const DIFFERING_MAX: usize = 1_000;
+
+/// The size of the changes that are listed, in bytes, at most. Behind that, resources are listed without theirs.
+const LISTED_BYTES_MAX: usize = 2 << 20;
+
+/// Compares two deployments under one name of their stack. Changes of times alone do not count.
+///
+/// # Errors
+/// As [`inspect`](super::super::deployment::inspect).
+pub fn differences(one: &[u8], other: &[u8], sees_values: bool) -> Result<Differences, DeploymentError> {
+    with_pairs(one, other, |Pairs { added, removed, both }| {
+        let mut found = Differences { added, removed, ..Differences::default() };
+        let mut changed = 0;
+        for (name, old, new) in both {
+            let (mut changes, mut has_more) = first_changes(old, new, sees_values);
+            if changes.is_empty() {
+                continue;
+            }
+            changed += 1;
+            if found.changed.len() >= DIFFERING_MAX {
+                continue;
+            }
+            if found.bytes > LISTED_BYTES_MAX {
+                changes.clear();
+                has_more = true;
+            }
+            found.bytes += name.urn.len() + changes.iter().map(PropertyChange::bytes).sum::<usize>();
+            found.changed.push((name, changes, has_more));
+        }
+        found.counts = [found.added.len() as u64, found.removed.len() as u64, changed];
+        for named in [&mut found.added, &mut found.removed] {
+            named.truncate(DIFFERING_MAX);
+            found.bytes += named.iter().map(|name| name.urn.len()).sum::<usize>();
+        }
+        found
+    })
 }
 
 fn read(text: &str) -> Option<Resource<'_>> {

@@ -2,11 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 
 use crate::context::Context;
 use crate::domain::deployment::{Change, Diff, How};
 use crate::domain::ids::StackId;
 use crate::domain::names::StackAddress;
+use crate::domain::resource_index::Differences;
 use crate::services::caller::Caller;
 use crate::services::keys::data_keys;
 use crate::services::store::retry::Attempts;
@@ -39,6 +41,42 @@ pub async fn restore(
     }
 }
 
+/// The differences from version `one` of a stack to version `other`, both under the stack's current name, as a page
+/// shows them: values if the caller may see them, and no secrets. A secret that was encrypted again counts as changed.
+///
+/// # Errors
+/// `StackError::NoVersion`, `StackError::Pruned`.
+pub async fn differences(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    one: u64,
+    other: u64,
+) -> Result<Differences, Error> {
+    let Located { id, .. } = takeover::locate_settled(ctx, caller, address).await?;
+    let sees_values = caller.sees_values(ctx, address).await?;
+    let (one, other) = both(ctx, id, address, one, other).await?;
+    let address = address.clone();
+    let bytes = fold::weight([&one, &other], &[]);
+    let differ = move || fold::shown_differences(&one, &other, &address, sees_values);
+    work::with(bytes, fold::FACTOR, differ).await
+}
+
+/// The compressed deployments of two versions.
+async fn both(
+    ctx: &Context,
+    id: StackId,
+    address: &StackAddress,
+    one: u64,
+    other: u64,
+) -> Result<(Bytes, Bytes), Error> {
+    let read = async |version| {
+        let version = stack_lookup::read_version(ctx, id, address, version).await?;
+        stack_lookup::fetch_snapshot(ctx, &version.snapshot, fold::FACTOR).await
+    };
+    futures::try_join!(read(one), read(other))
+}
+
 /// The differences from version `one` of a stack to version `other`, both under the stack's current name. Secrets are
 /// decrypted for the comparison, but never returned. Secrets that this server cannot decrypt differ if their ciphertexts
 /// do.
@@ -53,11 +91,7 @@ pub async fn compare(
     other: u64,
 ) -> Result<Diff, Error> {
     let Located { id, .. } = takeover::locate_settled(ctx, caller, address).await?;
-    let read = async |version| {
-        let version = stack_lookup::read_version(ctx, id, address, version).await?;
-        stack_lookup::fetch_snapshot(ctx, &version.snapshot, fold::FACTOR).await
-    };
-    let (one, other) = futures::try_join!(read(one), read(other))?;
+    let (one, other) = both(ctx, id, address, one, other).await?;
     let address = address.clone();
     let bytes = fold::weight([&one, &other], &[]);
     let differ = move || fold::differences(&one, &other, &address);

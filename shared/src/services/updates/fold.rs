@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::checkpoints;
 use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
-use crate::domain::resource_index::{Scanned, scan};
+use crate::domain::resource_index::{self, Differences, Scanned, scan};
 use crate::domain::server_url::ServerUrl;
 use crate::journal;
 use crate::limits::SKIPPED_NAMED_MAX;
@@ -164,6 +164,17 @@ pub(in crate::services) fn differences(
 ) -> Result<Diff, Error> {
     let (one, other) = (gunzip(one)?, gunzip(other)?);
     deployment::diff(&as_named(&one, now)?, &as_named(&other, now)?).map_err(broken)
+}
+
+/// The same with short values, and without secrets.
+pub(in crate::services) fn shown_differences(
+    one: &Bytes,
+    other: &Bytes,
+    now: &StackAddress,
+    sees_values: bool,
+) -> Result<Differences, Error> {
+    let (one, other) = (gunzip(one)?, gunzip(other)?);
+    resource_index::differences(&as_named(&one, now)?, &as_named(&other, now)?, sees_values).map_err(broken)
 }
 
 /// Whether a deployment contains the root resource and no other.

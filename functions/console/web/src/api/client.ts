@@ -187,36 +187,9 @@ export function address<Path extends keyof paths>(path: Path, names: In<Path & s
   );
 }
 
-/** More than a page of this console should hold, in bytes. */
-export const TEXT_MAX = 32 * 1024 * 1024;
-
-/** A text that is longer than this console reads. */
-export class TooLong extends Error {}
-
-/** Reads an answer as text, and stops if it is too long to be shown. */
-export async function text(url: string, max = TEXT_MAX, signal?: AbortSignal): Promise<string> {
-  const response = await send(new Request(url, { headers: CONSOLE, signal }));
-  const reader = response.body?.getReader();
-  if (!reader) return response.text();
-  const decoder = new TextDecoder();
-  let read = 0;
-  let text = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return text + decoder.decode();
-    read += value.byteLength;
-    if (read > max) {
-      await reader.cancel();
-      throw new TooLong();
-    }
-    text += decoder.decode(value, { stream: true });
-  }
-}
-
-/** Sends a text that is JSON already, as it is: reading it would round long numbers. */
-export async function sendText(url: string, body: string): Promise<void> {
-  const headers = { ...CONSOLE, "Content-Type": "application/json" };
-  await send(new Request(url, { method: "POST", headers, body }));
+/** Reads an answer as text. */
+export async function text(url: string): Promise<string> {
+  return (await send(new Request(url, { headers: CONSOLE }))).text();
 }
 
 /** A definition of an environment. */

@@ -1,7 +1,7 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { ApiError, type Got, address, parse, read, readDefinition, readExactly, sendDefinition, text } from "./client";
+import { ApiError, type Got, address, read, readDefinition, readExactly, sendDefinition } from "./client";
 import type { Checked } from "../definitions";
 import { resealed } from "../values";
 
@@ -201,42 +201,11 @@ export const updateStatus = (name: StackName, id: string, isLive: boolean) =>
     refetchInterval: isLive ? 5_000 : false,
   });
 
-/** The state of a stack at a version, or now. */
-export const exported = (name: StackName, version?: number) =>
-  queryOptions({
-    queryKey: ["export", name, version ?? "now"],
-    queryFn: async ({ signal }) => parse(await text(exportAddress(name, version), undefined, signal)) as Exported,
-    staleTime: version === undefined ? 0 : Number.POSITIVE_INFINITY,
-    gcTime: 60_000,
-    refetchOnWindowFocus: false,
-    retry: false,
-  });
-
 export function exportAddress(name: StackName, version?: number): string {
   const path = "/api/stacks/{orgName}/{projectName}/{stackName}/export";
   return version === undefined
     ? address(path, stackPath(name))
     : address(`${path}/{version}` as const, { ...stackPath(name), version: String(version) });
-}
-
-/** A deployment, as far as two of them are compared. */
-export interface Exported {
-  version: number;
-  deployment: { resources?: Resource[] | null } | null;
-}
-
-/** A resource of a deployment. */
-export interface Resource {
-  urn: string;
-  type: string;
-  id?: string;
-  delete?: boolean;
-  protect?: boolean;
-  parent?: string;
-  provider?: string;
-  inputs?: Record<string, unknown>;
-  outputs?: Record<string, unknown>;
-  dependencies?: string[] | null;
 }
 
 /** A resource in the tree of a version. */
@@ -270,11 +239,53 @@ export interface ResourcePage {
   matches?: number;
   /** The version from which on it is known what changed a resource. */
   historyFrom: number;
+  /** Operations that began and did not end. */
+  pendingCount?: number;
   resources: ResourceRow[];
   continuationToken?: string;
 }
 
 const STACK = "/api/stacks/{orgName}/{projectName}/{stackName}";
+
+export interface PropertyChange {
+  path: string;
+  how: "added" | "removed" | "changed";
+  secret?: boolean;
+  old?: unknown;
+  new?: unknown;
+}
+
+/** A resource that differs between two versions. */
+export interface Differing {
+  urn: string;
+  delete?: boolean;
+  changes?: PropertyChange[];
+  changesCut?: boolean;
+}
+
+/** The differences between two versions. The lists have the first of each kind, the counts are of all. */
+export interface Differences {
+  addedCount: number;
+  removedCount: number;
+  changedCount: number;
+  added: Differing[];
+  removed: Differing[];
+  changed: Differing[];
+}
+
+/** What differs between two versions. Neither changes. */
+export const comparison = (name: StackName, version: number, other: number) =>
+  queryOptions({
+    queryKey: ["comparison", name, version, other],
+    queryFn: ({ signal }) => {
+      const versions = { ...stackPath(name), version: String(version), other: String(other) };
+      const found = read(`${STACK}/updates/{version}/diff/{other}`, versions, {}, signal);
+      return found as unknown as Promise<Differences>;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: EVERY_MINUTE,
+    retry: false,
+  });
 
 /** Resources on a page of the tree. */
 const RESOURCES_PAGE = 500;
@@ -360,7 +371,7 @@ export interface ResourceChange {
   message?: string;
   /** `create`, `change`, `replace`, `delete`, or `seen` in the first version whose resources are known. */
   op: string;
-  changes: { path: string; how: "added" | "removed" | "changed"; secret?: boolean; old?: unknown; new?: unknown }[];
+  changes: PropertyChange[];
   changesCut?: boolean;
 }
 

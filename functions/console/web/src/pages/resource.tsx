@@ -10,11 +10,10 @@ import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceNam
 import { cloudPage } from "../clouds";
 import { count, kind, nameIn, number, plain, shortType, visible } from "../format";
 import type { ResourcesSearch } from "../router";
-import { Diff } from "../ui/diff";
+import { Diff, differenceOf } from "../ui/diff";
 import type { GraphEdge, GraphNode } from "../ui/graph";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Select, Table, Time, type Tone, Waiting } from "../ui/parts";
-import { type Difference, resealed } from "../values";
 import { Value, useStackName } from "./stack";
 
 const Graph = lazy(() => import("../ui/graph"));
@@ -199,12 +198,6 @@ const OPS: Record<string, [string, Tone]> = {
 
 /** Properties of one entry of a history that are listed. */
 const CHANGES_SHOWN = 25;
-
-const differenceOf = ({ path, how, secret, old, new: next }: ResourceChange["changes"][number]): Difference => {
-  if (secret) return { path, how, note: "a secret" };
-  const isMissing = (how !== "added" && old === undefined) || (how !== "removed" && next === undefined);
-  return { path, how, old: resealed(old), new: resealed(next), note: isMissing ? "not shown here" : undefined };
-};
 
 function Entry({ name, of }: { name: StackName; of: ResourceChange }) {
   const [word, tone] = OPS[of.op] ?? [of.op, "plain"];

@@ -6,7 +6,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import * as queries from "../api/queries";
 import type { ResourcePage, ResourceRow } from "../api/queries";
-import { number, shortType, visible } from "../format";
+import { count, number, shortType, visible } from "../format";
 import { Icon } from "../ui/icons";
 import { Badge, Empty, Loaded, Notice, Search, Waiting, useTitle, useTyped } from "../ui/parts";
 import { One } from "./resource";
@@ -193,50 +193,59 @@ function Filtered({ version }: { version: number }) {
   const { data, error, hasNextPage, isFetching, isError, fetchNextPage, refetch } = tree;
   if (first?.total === 0) return <Empty icon="stack" title="This version has no resources" />;
   const isSelected = search.urn !== undefined;
+  const pending = first?.pendingCount ?? 0;
   return (
-    <div className={`resources${isSelected ? " with-one" : ""}`}>
-      <div className="card tree-card">
-        <div className="filters">
-          <Search label="Filter by name, type or ID" value={typed} onChange={setTyped} />
-          {first && (
-            <span className="faint" role="status">
-              {filter !== undefined && first.matches !== undefined
-                ? `${number(first.matches)} of ${number(first.total)}`
-                : `${number(first.total)} in all`}
-            </span>
-          )}
-        </div>
-        <div aria-busy={tree.isPlaceholderData}>
-          <Loaded of={{ data, error, refetch: tree.isFetchNextPageError ? fetchNextPage : refetch }} rows={8}>
-            {() =>
-              rows.length === 0 && !isFetching && !hasNextPage ? (
-                <Empty icon="search" title="No resource matches the filter" />
-              ) : (
-                <Tree
-                  key={`${version} ${filter ?? ""}`}
-                  rows={rows}
-                  isFiltered={filter !== undefined}
-                  selected={search.urn === undefined ? undefined : keyOf({ urn: search.urn, delete: search.delete })}
-                  onSelect={({ urn, delete: isDelete }) =>
-                    void navigate({
-                      search: (before) => ({ ...before, urn, delete: isDelete || undefined }),
-                      resetScroll: false,
-                    })
-                  }
-                  hasMore={hasNextPage && !isFetching && !isError}
-                  onMore={fetchNextPage}
-                />
-              )
-            }
-          </Loaded>
-        </div>
-      </div>
-      {search.urn !== undefined && (
-        <div className="one">
-          <One key={keyOf({ urn: search.urn, delete: search.delete })} of={{ urn: search.urn, version, delete: search.delete }} />
-        </div>
+    <>
+      {pending > 0 && (
+        <Notice tone="warn">
+          An update ended in the middle of {count(pending, "operation")}. <code>pulumi refresh</code> looks what became of
+          {pending === 1 ? " it" : " them"}.
+        </Notice>
       )}
-    </div>
+      <div className={`resources${isSelected ? " with-one" : ""}`}>
+        <div className="card tree-card">
+          <div className="filters">
+            <Search label="Filter by name, type or ID" value={typed} onChange={setTyped} />
+            {first && (
+              <span className="faint" role="status">
+                {filter !== undefined && first.matches !== undefined
+                  ? `${number(first.matches)} of ${number(first.total)}`
+                  : `${number(first.total)} in all`}
+              </span>
+            )}
+          </div>
+          <div aria-busy={tree.isPlaceholderData}>
+            <Loaded of={{ data, error, refetch: tree.isFetchNextPageError ? fetchNextPage : refetch }} rows={8}>
+              {() =>
+                rows.length === 0 && !isFetching && !hasNextPage ? (
+                  <Empty icon="search" title="No resource matches the filter" />
+                ) : (
+                  <Tree
+                    key={`${version} ${filter ?? ""}`}
+                    rows={rows}
+                    isFiltered={filter !== undefined}
+                    selected={search.urn === undefined ? undefined : keyOf({ urn: search.urn, delete: search.delete })}
+                    onSelect={({ urn, delete: isDelete }) =>
+                      void navigate({
+                        search: (before) => ({ ...before, urn, delete: isDelete || undefined }),
+                        resetScroll: false,
+                      })
+                    }
+                    hasMore={hasNextPage && !isFetching && !isError}
+                    onMore={fetchNextPage}
+                  />
+                )
+              }
+            </Loaded>
+          </div>
+        </div>
+        {search.urn !== undefined && (
+          <div className="one">
+            <One key={keyOf({ urn: search.urn, delete: search.delete })} of={{ urn: search.urn, version, delete: search.delete }} />
+          </div>
+        )}
+      </div>
+    </>
   );
 }
 

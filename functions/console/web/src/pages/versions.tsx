@@ -4,63 +4,41 @@ import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-quer
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { Button } from "react-aria-components";
-import { address, download, sendText, text } from "../api/client";
+import { change, download } from "../api/client";
 import * as queries from "../api/queries";
-import type { Exported, Resource, StackName } from "../api/queries";
-import { kind, nameIn, number, shortType } from "../format";
-import { Diff } from "../ui/diff";
+import type { Differences, Differing, StackName } from "../api/queries";
+import { kind, nameIn, number, shortType, typeIn } from "../format";
+import { Diff, differenceOf } from "../ui/diff";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Compare, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, Waiting, useTitle } from "../ui/parts";
-import { type Difference, differences } from "../values";
+import { Badge, Card, Compare, Confirm, Empty, Failure, Loaded, More, Result, Table, Time, useTitle } from "../ui/parts";
 import { useRightsOnStack } from "../rights";
 import { useStackName } from "./stack";
 
-/** A resource that differs. */
-interface Changed {
-  urn: string;
-  type: string;
-  how: Difference["how"];
-  properties: Difference[];
-}
-
-const COMPARED = ["id", "inputs", "outputs", "parent", "provider", "protect", "dependencies"] as const;
-
-function compare(from: Exported, to: Exported): Changed[] {
-  const byUrn = (exported: Exported) =>
-    new Map((exported.deployment?.resources ?? []).filter((one) => !one.delete).map((one) => [one.urn, one]));
-  const [old, next] = [byUrn(from), byUrn(to)];
-  const part = (resource: Resource) => Object.fromEntries(COMPARED.map((name) => [name, resource[name]]).filter(([, it]) => it !== undefined));
-  const changed: Changed[] = [];
-  for (const [urn, resource] of next) {
-    const before = old.get(urn);
-    if (!before) changed.push({ urn, type: resource.type, how: "added", properties: differences({}, resource.inputs ?? {}) });
-    else {
-      const properties = differences(part(before), part(resource));
-      const how = properties.every((one) => one.how === "sealed") ? "sealed" : "changed";
-      if (properties.length > 0) changed.push({ urn, type: resource.type, how, properties });
-    }
-  }
-  for (const [urn, resource] of old) {
-    if (!next.has(urn)) {
-      changed.push({ urn, type: resource.type, how: "removed", properties: differences(resource.inputs ?? {}, {}) });
-    }
-  }
-  // Those that may be the same are last.
-  return [...changed.filter((one) => one.how !== "sealed"), ...changed.filter((one) => one.how === "sealed")];
-}
+type How = "added" | "removed" | "changed" | "sealed";
 
 /** Resources that are drawn at first, and with each press of the button. */
 const SHOWN = 100;
 
 const TONES = { added: "good", removed: "bad", changed: "busy", sealed: "plain" } as const;
 
+const HOWS: Record<How, string> = { added: "added", removed: "removed", changed: "changed", sealed: "secrets changed" };
+
+/** The resources that differ. Those whose secrets alone do are last: encrypted again, one may have the same value. */
+function rowsOf({ added, removed, changed }: Differences): [How, Differing][] {
+  const isSealed = (one: Differing) => !one.changesCut && (one.changes ?? []).every((change) => change.secret);
+  const of = (how: How, those: Differing[]) => those.map((one): [How, Differing] => [how, one]);
+  return [
+    ...of("added", added),
+    ...of("changed", changed.filter((one) => !isSealed(one))),
+    ...of("removed", removed),
+    ...of("sealed", changed.filter(isSealed)),
+  ];
+}
+
 function Comparison({ name, from, to }: { name: StackName; from: number; to: number }) {
-  const old = useQuery(queries.exported(name, from));
-  const next = useQuery(queries.exported(name, to));
-  const changed = useMemo(() => (old.data && next.data ? compare(old.data, next.data) : []), [old.data, next.data]);
+  const compared = useQuery(queries.comparison(name, from, to));
+  const rows = useMemo(() => (compared.data ? rowsOf(compared.data) : []), [compared.data]);
   const [max, setMax] = useState(SHOWN);
-  const error = old.error ?? next.error;
-  const count = (how: Changed["how"]) => changed.filter((one) => one.how === how).length;
   return (
     <Card
       title={`Version ${from} compared with version ${to}`}
@@ -75,40 +53,44 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
         </Link>
       }
     >
-      {error ? (
-        <Failure error={error} />
-      ) : !old.data || !next.data ? (
-        <Waiting />
-      ) : changed.length === 0 ? (
-        <Empty icon="check" title="Nothing differs" />
-      ) : (
-        <>
-          <p className="row pad">
-            {count("added") > 0 && <Badge tone="good">{number(count("added"))} added</Badge>}
-            {count("changed") > 0 && <Badge tone="busy">{number(count("changed"))} changed</Badge>}
-            {count("removed") > 0 && <Badge tone="bad">{number(count("removed"))} removed</Badge>}
-            {count("sealed") > 0 && <Badge tone="plain">{number(count("sealed"))} with secrets encrypted again</Badge>}
-            <span className="faint">Secrets are masked. Encrypted again, one may have the same value.</span>
-          </p>
-          <ul className="steps">
-            {changed.slice(0, max).map((one) => (
-              <li key={one.urn} className="step">
-                <div className="step-head still">
-                  <span className="ellipsis strong">{nameIn(one.urn)}</span>
-                  <span className="faint ellipsis type">{shortType(one.type)}</span>
-                  <span className="end">
-                    <Badge tone={TONES[one.how]}>{one.how === "sealed" ? "encrypted again" : one.how}</Badge>
-                  </span>
-                </div>
-                <div className="step-body">
-                  <Diff of={one.properties} />
-                </div>
-              </li>
-            ))}
-          </ul>
-          {changed.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}
-        </>
-      )}
+      <Loaded of={compared}>
+        {({ addedCount, changedCount, removedCount }) => {
+          if (addedCount + changedCount + removedCount === 0) return <Empty icon="check" title="Nothing differs" />;
+          const unlisted = addedCount + changedCount + removedCount - rows.length;
+          return (
+            <>
+              <p className="row pad">
+                {addedCount > 0 && <Badge tone="good">{number(addedCount)} added</Badge>}
+                {changedCount > 0 && <Badge tone="busy">{number(changedCount)} changed</Badge>}
+                {removedCount > 0 && <Badge tone="bad">{number(removedCount)} removed</Badge>}
+                <span className="faint">Secrets are masked. Encrypted again, one may have the same value.</span>
+              </p>
+              <ul className="steps">
+                {rows.slice(0, max).map(([how, one]) => (
+                  <li key={`${how} ${one.urn} ${one.delete ?? false}`} className="step">
+                    <div className="step-head still">
+                      <span className="ellipsis strong">{nameIn(one.urn)}</span>
+                      <span className="faint ellipsis type">{shortType(typeIn(one.urn))}</span>
+                      <span className="end">
+                        {one.delete && <Badge tone="warn">Waits to be deleted</Badge>}
+                        <Badge tone={TONES[how]}>{HOWS[how]}</Badge>
+                      </span>
+                    </div>
+                    {(one.changes ?? []).length > 0 && (
+                      <div className="step-body">
+                        <Diff of={(one.changes ?? []).map(differenceOf)} />
+                      </div>
+                    )}
+                    {one.changesCut && <p className="none">It changed more than what is listed.</p>}
+                  </li>
+                ))}
+              </ul>
+              {rows.length > max && <More isLoading={false} onPress={() => setMax(max + SHOWN)} />}
+              {unlisted > 0 && <p className="none pad">And {number(unlisted)} more, which are not listed.</p>}
+            </>
+          );
+        }}
+      </Loaded>
     </Card>
   );
 }
@@ -131,9 +113,8 @@ export function Versions() {
     download(queries.exportAddress(name, version), `${name.project}-${name.stack}-${version}.json`).catch(setError);
   };
   const restore = async (version: number) => {
-    const names = { orgName: name.org, projectName: name.project, stackName: name.stack };
-    const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/import", names);
-    await sendText(url, await text(queries.exportAddress(name, version)));
+    const names = { orgName: name.org, projectName: name.project, stackName: name.stack, version: String(version) };
+    await change("POST", "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/restore", names);
     await client.invalidateQueries();
   };
   const newest = updates[0]?.version ?? 0;

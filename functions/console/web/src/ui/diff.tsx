@@ -1,7 +1,8 @@
 // Properties with what they were and are.
 
 import { number, visible } from "../format";
-import type { Difference } from "../values";
+import type { PropertyChange } from "../api/queries";
+import { type Difference, resealed } from "../values";
 import { Code } from "./parts";
 
 /** Properties that are listed. */
@@ -37,3 +38,10 @@ export function Diff({ of, max = SHOWN }: { of: Difference[]; max?: number }) {
     </ul>
   );
 }
+
+/** A change as the server reports it. It has no secrets, and no long values. */
+export const differenceOf = ({ path, how, secret, old, new: next }: PropertyChange): Difference => {
+  if (secret) return { path, how, note: "a secret" };
+  const isMissing = (how !== "added" && old === undefined) || (how !== "removed" && next === undefined);
+  return { path, how, old: resealed(old), new: resealed(next), note: isMissing ? "not shown here" : undefined };
+};

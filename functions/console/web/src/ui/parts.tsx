@@ -18,7 +18,7 @@ import {
   TextArea,
   TextField,
 } from "react-aria-components";
-import { ApiError, TooLong } from "../api/client";
+import { ApiError } from "../api/client";
 import { ago, date, instant, visible } from "../format";
 import { MASK, textOf } from "../values";
 import { type IconName, Icon } from "./icons";
@@ -263,11 +263,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
     (refused && (TITLES_BY_REASON[refused.reason] ?? TITLES_BY_STATUS[refused.status])) ?? "This did not work";
   const advice = refused && ADVICE_BY_REASON[refused.reason];
   const text =
-    error instanceof TooLong
-      ? "This is more than 32 MB, which a page should not hold. Download it, or use the command line."
-      : error instanceof Error
-        ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}`
-        : "Unknown error";
+    error instanceof Error ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}` : "Unknown error";
   return (
     <div className={isRefused ? "notice" : "notice bad"} role="alert">
       <p>

@@ -84,6 +84,8 @@ pub struct Page {
     pub total: u64,
     /// The version from which on changes are known.
     pub since: u64,
+    /// Operations that began in the version and did not end.
+    pub pending_count: u64,
     /// The number of rows that match; `None` if all are listed.
     pub matches: Option<u64>,
     /// The rows, each with whether it is only the ancestor of a match.
@@ -155,6 +157,7 @@ pub async fn list(
         version,
         total: u64::from(opened.directory.row_count()),
         since: opened.directory.since,
+        pending_count: snapshot.pending_count,
         ..Page::default()
     };
     let size = listing.size.clamp(1, PAGE_MAX);
