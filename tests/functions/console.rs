@@ -128,8 +128,8 @@ async fn is_as_on_a_server(kind: GatewayKind) {
         }
         same(&Method::DELETE, path, &[], 404).await;
     }
-    for path in ["/tfstate", "/tfstate/", "/tfstate/acme"] {
-        let refused = same(&Method::GET, path, &[BROWSER], 403).await;
+    for (path, status) in [("/tfstate", 403), ("/tfstate/", 403), ("/tfstate/acme", 401)] {
+        let refused = same(&Method::GET, path, &[BROWSER], status).await;
         assert!(refused.headers["content-type"].starts_with("application/json"), "{refused:?}");
     }
     assert!(asked > 70, "{asked}");

@@ -163,7 +163,11 @@ fn is_ours_alone(route: &Route) -> bool {
     let is_of_grants = ["/grants", "/access", "/rights", "/protection", "/invitation"]
         .iter()
         .any(|tail| route.path.ends_with(tail));
+    let is_of_versions = ["{stack}/resource", "/updates/{version}/diff/", "/updates/{version}/restore"]
+        .iter()
+        .any(|part| route.path.contains(part));
     is_of_consents
+        || is_of_versions
         || is_of_tokens
         || is_of_sessions
         || is_of_grants
