@@ -1,5 +1,6 @@
 //! A real browser, and a real OpenID Connect provider. See `tests/tools/browser`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -139,6 +140,7 @@ impl Chromium {
             "{name}: errors of the console"
         );
         let folder = std::env::var_os("STATEWRIGHT_PICTURES");
+        let mut looks = Looks::new();
         for theme in ["light", "dark"] {
             self.run(&json!({ "command": "theme", "theme": theme })).await;
             for width in [1280, 390] {
@@ -147,6 +149,10 @@ impl Chromium {
                 assert_eq!(found, json!([]), "{name} in the {theme} theme at {width} px");
                 let overflows = self.run(&json!({ "command": "overflows" })).await;
                 assert_eq!(overflows, json!(false), "{name} is wider than {width} px");
+                let (columns, rows) = GRID;
+                let look =
+                    self.run(&json!({ "command": "look", "columns": columns, "rows": rows })).await;
+                looks.insert(format!("{theme}-{width}"), look.as_str().unwrap_or_default().to_owned());
                 if let Some(folder) = &folder {
                     let path = Path::new(folder).join(format!("{name}-{theme}-{width}.png"));
                     self.run(&json!({ "command": "picture", "path": path })).await;
@@ -155,6 +161,61 @@ impl Chromium {
         }
         self.run(&json!({ "command": "theme", "theme": "light" })).await;
         self.run(&json!({ "command": "size", "width": 1280, "height": 800 })).await;
+        compare_looks(name, &looks);
+    }
+}
+
+/// What a page looks like in each theme at each width: gray tones of a grid, as hexadecimal digits.
+type Looks = BTreeMap<String, String>;
+
+/// The columns and rows of a look. Each cell averages many letters, so texts may differ, and parts of a page may not.
+const GRID: (u32, u32) = (24, 16);
+
+/// The mean difference of a look from the stored one, in tones of 255, at most.
+const LOOK_TOLERANCE: f64 = 5.0;
+
+/// Compares a page with how it looked when somebody looked at it. `UPDATE_PAGES=1` stores what it looks like now: look
+/// at the pictures first, which `STATEWRIGHT_PICTURES=FOLDER` makes.
+fn compare_looks(name: &str, looks: &Looks) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/looks").join(format!("{name}.json"));
+    if std::env::var_os("UPDATE_PAGES").is_some() {
+        let text = serde_json::to_string_pretty(looks).expect("it is JSON") + "\n";
+        std::fs::write(&path, text).expect("the look is stored");
+        return;
+    }
+    let stored = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Looks>(&text).ok());
+    let stored = stored.unwrap_or_else(|| panic!("{} is missing: store it with UPDATE_PAGES=1", path.display()));
+    for (setting, look) in looks {
+        let difference = stored.get(setting).map_or(f64::INFINITY, |stored| look_difference(stored, look));
+        assert!(
+            difference <= LOOK_TOLERANCE,
+            "{name} ({setting}) looks different by {difference:.1} of 255: make pictures with \
+             STATEWRIGHT_PICTURES=FOLDER, look at them, and accept them with UPDATE_PAGES=1"
+        );
+    }
+}
+
+/// The mean difference of two looks.
+fn look_difference(one: &str, other: &str) -> f64 {
+    let tones = |look: &str| hex::decode(look).unwrap_or_default();
+    let (one, other) = (tones(one), tones(other));
+    if one.len() != other.len() || one.is_empty() {
+        return f64::INFINITY;
+    }
+    let sum: f64 = one.iter().zip(&other).map(|(one, other)| f64::from(one.abs_diff(*other))).sum();
+    sum / one.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_differ_by_their_mean_tone() {
+        assert_eq!(look_difference("00ff10", "00ff16"), 2.0);
+        assert_eq!(look_difference("0000", "ffff"), 255.0);
+        assert_eq!(look_difference("00", "0000"), f64::INFINITY);
+        assert_eq!(look_difference("", ""), f64::INFINITY);
     }
 }
 

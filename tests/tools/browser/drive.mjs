@@ -15,6 +15,8 @@ const browser = await playwright.launch({
 let context;
 let page;
 let problems = [];
+// A page of its own, which may look at pictures.
+let eye;
 
 const isOurs = () => !page.url().includes("/interaction/");
 
@@ -67,6 +69,27 @@ const commands = {
   size: async ({ width, height }) => void (await page.setViewportSize({ width, height })),
   overflows: async () =>
     page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth),
+  // What is seen, as gray tones of a grid, row by row in hexadecimal digits.
+  look: async ({ columns, rows }) => {
+    const picture = (await page.screenshot({ animations: "disabled" })).toString("base64");
+    eye ??= await (await browser.newContext()).newPage();
+    return eye.evaluate(
+      async ({ picture, columns, rows }) => {
+        const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${picture}`)).blob());
+        const canvas = new OffscreenCanvas(columns, rows).getContext("2d");
+        canvas.imageSmoothingQuality = "high";
+        canvas.drawImage(image, 0, 0, columns, rows);
+        const { data } = canvas.getImageData(0, 0, columns, rows);
+        let tones = "";
+        for (let at = 0; at < data.length; at += 4) {
+          const tone = Math.round(0.3 * data[at] + 0.59 * data[at + 1] + 0.11 * data[at + 2]);
+          tones += tone.toString(16).padStart(2, "0");
+        }
+        return tones;
+      },
+      { picture, columns, rows },
+    );
+  },
   picture: async ({ path }) => void (await page.screenshot({ path, fullPage: true })),
 };
 
