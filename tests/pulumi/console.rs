@@ -462,7 +462,8 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.press("ArrowDown").await;
     page.press("Enter").await;
     page.sees("h2:has-text('all[0]')").await;
-    assert!(page.url().await.contains("q=subnet&address="), "{}", page.url().await);
+    let url = page.url().await;
+    assert!(url.contains("q=subnet") && url.contains("address="), "{url}");
     assert!(!page.text().await.contains("onerror"), "a value is shown");
     page.click("button:has-text('Show values')").await;
     page.sees("code:has-text('onerror=alert(0)')").await;

@@ -196,5 +196,6 @@ async fn a_check_with_problems_exits_with_1() {
         printed.contains("main/broken/dev: version 1: the blob snap/") && printed.contains("is missing"),
         "{printed}"
     );
-    assert!(words.contains("1 problem found"), "{words}");
+    // The index of its resources is missing too.
+    assert!(words.contains("2 problems found"), "{words}");
 }

@@ -229,7 +229,7 @@ function Entry({ name, of }: { name: StackName; of: ResourceChange }) {
           <Diff of={of.changes.map(differenceOf)} max={CHANGES_SHOWN} />
         ) : null}
         {of.changesCut && <p className="none">It changed more than what is listed.</p>}
-        {version > 1 && of.op !== "seen" && (
+        {of.op !== "seen" && (
           <p className="row">
             <Link
               className="button small"
@@ -239,14 +239,16 @@ function Entry({ name, of }: { name: StackName; of: ResourceChange }) {
             >
               {of.op === "delete" ? "As it was before" : "As it was then"}
             </Link>
-            <Link
-              className="button small"
-              to="/$org/$project/$stack/versions"
-              params={name}
-              search={{ from: String(version - 1), to: String(version) }}
-            >
-              All changes of version {version}
-            </Link>
+            {version > 1 && (
+              <Link
+                className="button small"
+                to="/$org/$project/$stack/versions"
+                params={name}
+                search={{ from: String(version - 1), to: String(version) }}
+              >
+                All changes of version {version}
+              </Link>
+            )}
           </p>
         )}
       </div>
