@@ -150,8 +150,7 @@ impl Chromium {
                 let overflows = self.run(&json!({ "command": "overflows" })).await;
                 assert_eq!(overflows, json!(false), "{name} is wider than {width} px");
                 let (columns, rows) = GRID;
-                let look =
-                    self.run(&json!({ "command": "look", "columns": columns, "rows": rows })).await;
+                let look = self.run(&json!({ "command": "look", "columns": columns, "rows": rows })).await;
                 looks.insert(format!("{theme}-{width}"), look.as_str().unwrap_or_default().to_owned());
                 if let Some(folder) = &folder {
                     let path = Path::new(folder).join(format!("{name}-{theme}-{width}.png"));
@@ -184,7 +183,8 @@ fn compare_looks(name: &str, looks: &Looks) {
         return;
     }
     let stored = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Looks>(&text).ok());
-    let stored = stored.unwrap_or_else(|| panic!("{} is missing: store it with UPDATE_PAGES=1", path.display()));
+    let stored =
+        stored.unwrap_or_else(|| panic!("{} is missing: store it with UPDATE_PAGES=1", path.display()));
     for (setting, look) in looks {
         let difference = stored.get(setting).map_or(f64::INFINITY, |stored| look_difference(stored, look));
         assert!(

@@ -1,0 +1,204 @@
+//! The pages of Terraform states.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use statewright_tests::app::{ORG, TestApp};
+
+use crate::BACKEND;
+use crate::console::signed_in;
+
+/// A state with one resource of this address range.
+fn tfstate(serial: u64, range: &str) -> Value {
+    let instance = json!({ "schema_version": 0, "attributes": { "id": "vpc-1", "cidr": range } });
+    json!({
+        "version": 4, "terraform_version": "1.12.6", "serial": serial,
+        "lineage": "11111111-2222-4333-8444-555555555555",
+        "outputs": { "password": { "value": "hunter2", "type": "string", "sensitive": true } },
+        "resources": [{
+            "mode": "managed", "type": "aws_vpc", "name": "main",
+            "provider": "provider[\"example.com/hashicorp/aws\"]", "instances": [instance],
+        }],
+    })
+}
+
+#[tokio::test]
+async fn a_state_is_compared_and_unlocked_with_a_reason() {
+    let app = TestApp::on(BACKEND).await;
+    let path = format!("/tfstate/{ORG}/net/prod");
+    let post = async |path: &str, body: &Value| {
+        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
+        assert_eq!(call.send().await.status.as_u16(), 200);
+    };
+    post(&path, &tfstate(1, "10.0.0.0/16")).await;
+    post(&path, &tfstate(2, "10.1.0.0/16")).await;
+    let lock = json!({
+        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": "OperationTypeApply", "Info": "",
+        "Who": "carol@build", "Version": "1.12.6", "Created": "2026-01-01T00:00:00Z", "Path": "",
+    });
+    post(&format!("{path}/lock"), &lock).await;
+
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/states/net/prod")).await;
+    page.sees("text=Locked for Apply").await;
+    page.sees("th:has-text('password')").await;
+    page.check_page("console-state").await;
+    page.click("button:has-text('Show values')").await;
+    page.sees(".value button:has-text('Show')").await;
+    assert!(!page.text().await.contains("hunter2"));
+    page.click(".value button:has-text('Show')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.open(&format!("{console}/{ORG}/-/states/net/prod/versions?from=1&to=2")).await;
+    page.sees("code:has-text('cidr')").await;
+    assert!(!page.text().await.contains("10.1.0.0/16"), "a value is shown");
+    page.check_page("console-state-versions").await;
+
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.sees("td:has-text('carol@build')").await;
+    page.check_page("console-locks").await;
+    page.click("td button:has-text('Unlock')").await;
+    page.sees("[role=alertdialog]").await;
+    page.fill("[role=alertdialog] textarea", "the build machine is gone").await;
+    page.click("[role=alertdialog] button:has-text('Unlock')").await;
+    page.sees("text=No state is locked").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=state.unlock")).await;
+    page.sees("td:has-text('the build machine is gone')").await;
+    for (path, title) in
+        [("members", "Members"), ("teams", "Teams"), ("grants", "Grants"), ("tokens", "Tokens")]
+    {
+        page.open(&format!("{console}/{ORG}/-/{path}")).await;
+        page.sees(&format!("h1:has-text('{title}')")).await;
+        page.sees("section").await;
+        page.check_page(&format!("console-{path}")).await;
+    }
+}
+
+/// The state of [`tfstate`], with resources of a module that depend on its own, and a password.
+fn with_modules(serial: u64, range: &str) -> Value {
+    let mut state = tfstate(serial, range);
+    let subnet = |key: u64| {
+        let mark = json!([[{ "type": "get_attr", "value": "password" }]]);
+        json!({
+            "index_key": key, "schema_version": 0, "dependencies": ["aws_vpc.main"],
+            "attributes": { "id": format!("<img src=x onerror=alert({key})>"), "password": "hunter2" },
+            "sensitive_attributes": mark,
+        })
+    };
+    let subnets = json!({
+        "module": "module.net[\"a.b\"]", "mode": "managed", "type": "aws_subnet", "name": "all",
+        "provider": "provider[\"example.com/hashicorp/aws\"]", "instances": [subnet(0), subnet(1)],
+    });
+    state["resources"].as_array_mut().unwrap().push(subnets);
+    state
+}
+
+#[tokio::test]
+async fn a_resource_of_a_state_has_neighbors_history_and_values() {
+    let app = TestApp::on(BACKEND).await;
+    let post = async |path: &str, body: &Value| {
+        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
+        assert_eq!(call.send().await.status.as_u16(), 200);
+    };
+    let path = format!("/tfstate/{ORG}/net/prod");
+    post(&path, &tfstate(1, "10.0.0.0/16")).await;
+    post(&path, &with_modules(2, "10.0.0.0/16")).await;
+    post(&path, &with_modules(3, "10.1.0.0/16")).await;
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "app" })).send().await.expect(200);
+    let edge = json!({ "producer": "net/prod", "output": "password", "consumer": "app" });
+    app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);
+
+    let state = format!("/{ORG}/-/states/net/prod");
+    let (mut page, console) = signed_in(&app, &state).await;
+    page.click("nav[aria-label='State'] a:has-text('Resources')").await;
+    page.sees("[role=treeitem]:has-text('aws_vpc.main')").await;
+    page.sees("[role=treeitem]:has-text('module.net[\"a.b\"]')").await;
+    page.check_page("console-state-resources").await;
+    // The tree by keyboard: the module is closed and opened, and its first resource is chosen.
+    page.click("[role=treeitem]:has-text('aws_vpc.main')").await;
+    page.sees("h2:has-text('Needed by')").await;
+    page.sees("tr:has-text('Changed'):has-text('3')").await;
+    page.sees("tr:has-text('Created'):has-text('1')").await;
+    page.sees(".graph").await;
+    page.check_page("console-state-resource").await;
+    page.fill("[aria-label='Filter by address or provider']", "subnet").await;
+    page.sees("text=2 of 3").await;
+    page.press("Tab").await;
+    page.press("Home").await;
+    page.press("ArrowLeft").await;
+    page.press("ArrowRight").await;
+    page.press("ArrowDown").await;
+    page.press("Enter").await;
+    page.sees("h2:has-text('all[0]')").await;
+    let url = page.url().await;
+    assert!(url.contains("q=subnet") && url.contains("address="), "{url}");
+    assert!(!page.text().await.contains("onerror"), "a value is shown");
+    page.click("button:has-text('Show values')").await;
+    page.sees("code:has-text('onerror=alert(0)')").await;
+    assert!(!page.text().await.contains("hunter2"), "a sensitive value is shown");
+    page.check_page("console-state-values").await;
+    page.click("button:has-text('Show sensitive ones too')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.click(".list-row a:has-text('aws_vpc.main')").await;
+    page.sees("h2:has-text('main')").await;
+    page.open(&format!("{console}/{ORG}/-/audit?event=state.values")).await;
+    page.sees("td:has-text('with sensitive values')").await;
+
+    // The map leads to both ends.
+    page.click("nav[aria-label='Organization'] a:has-text('Dependencies')").await;
+    page.sees(".graph").await;
+    page.sees("tr:has-text('app/default'):has-text('Stale')").await;
+    page.check_page("console-dependencies").await;
+    page.fill("[aria-label='Filter by name']", "nothing like it").await;
+    page.sees("text=Nothing here is found by this filter").await;
+    page.fill("[aria-label='Filter by name']", "").await;
+    page.click("td a:has-text('net/prod')").await;
+    page.arrives(&format!("{console}{state}")).await;
+}
+
+#[tokio::test]
+async fn a_deleted_state_is_undeleted() {
+    let app = TestApp::on(BACKEND).await;
+    let new = json!({ "project": "net", "state": "old" });
+    let state = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let id = state["id"].as_str().unwrap();
+    app.request(Method::DELETE, &format!("/api/tfstates/{id}")).send().await.expect(204);
+
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/deleted")).await;
+    page.sees("tr:has-text('net/old')").await;
+    page.check_page("console-deleted").await;
+    page.click("[aria-label='Undelete net/old']").await;
+    page.click("button:has-text('Undelete it')").await;
+    page.sees("text=No deleted state is kept").await;
+    page.open(&format!("{console}/{ORG}/-/states/net/old")).await;
+    page.sees("h1:has-text('old')").await;
+}
+
+#[tokio::test]
+async fn a_state_gets_labels_and_another_name() {
+    let app = TestApp::on(BACKEND).await;
+    let new = json!({ "project": "net", "state": "prod" });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/labels")).await;
+    page.sees("text=There is none, so states may have any labels").await;
+    page.click("button:text-is('Change')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    page.check_page("console-change-labels").await;
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("tr:has-text('net/prod')").await;
+    page.check_page("console-labels").await;
+    page.click("a:has-text('net/prod')").await;
+    page.arrives(&format!("{console}/{ORG}/-/states/net/prod/settings")).await;
+    page.click("button:has-text('New label')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    page.fill("[role=alertdialog] input >> nth=1", "shop").await;
+    page.click("[role=alertdialog] button:has-text('Add it')").await;
+    page.sees("tr:has-text('team'):has-text('shop')").await;
+    page.click("[aria-label='Turn on: Needs the lock']").await;
+    page.click("[role=alertdialog] button:has-text('Change it')").await;
+    page.sees("[aria-label='Turn off: Needs the lock']").await;
+    page.check_page("console-state-settings").await;
+    page.click("button:text-is('Rename')").await;
+    page.fill("[role=alertdialog] input >> nth=1", "live").await;
+    page.click("[role=alertdialog] button:has-text('Rename it')").await;
+    page.arrives(&format!("{console}/{ORG}/-/states/net/live/settings")).await;
+    page.open(&format!("{console}/{ORG}/-/labels")).await;
+    page.sees("text=None of 1 states breaks it").await;
+}
