@@ -622,6 +622,30 @@ async fn an_admin_invites_people_without_another_way_in() {
     assert_eq!(role(&app, "carol").await, None);
 }
 
+/// The login decides who administers the server, so only the operator makes a user of that name.
+#[tokio::test]
+async fn no_other_person_becomes_an_admin_of_the_server() {
+    let (app, provider) = with_provider().await;
+    let ada = app.member_with_role(Role::Admin, "ada", "laptop").await;
+    let named = BTreeMap::from([("preferred_username", json!(USER))]);
+    provider.behaves(Behavior { claims: named, ..Behavior::default() });
+    let invite = async || {
+        let path = format!("/api/orgs/{ORG}/members/{USER}/invitation");
+        app.post(&path, &json!({ "role": "plan" })).token(&ada).send().await
+    };
+    // One who has only a token has no other way in, and then there is no such user.
+    for exists in [true, false] {
+        let refused = invite().await.refused(403);
+        assert!(refused.contains("an admin of the server"), "{refused}");
+        let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "other").await.refuses(409);
+        assert!(exists || refused.contains("an admin of this server"), "{refused}");
+        if exists {
+            users::remove(&app.context, &login(USER)).await.unwrap();
+        }
+        assert_eq!(role(&app, USER).await, None);
+    }
+}
+
 #[tokio::test]
 async fn a_person_makes_and_revokes_tokens() {
     let (app, provider) = with_provider().await;

@@ -90,6 +90,12 @@ pub enum SignInError {
          invitation and link your account; otherwise ask the operator"
     )]
     LoginTaken(Login),
+    /// The claims name an admin of the server who is not a user yet.
+    #[error(
+        "the login {0} is that of an admin of this server: the operator creates and invites this user, who then links \
+         the account"
+    )]
+    LoginOfServerAdmin(Login),
     /// The account belongs to another user.
     #[error(
         "this account is already linked with the user {0}: sign in with it, or ask the operator to unlink it"

@@ -335,6 +335,7 @@ fn sign_ins() -> Vec<SignInError> {
         S::Claims(BadClaims::NotALogin { claim: claim(), found: "a b".to_owned() }),
         S::NoRule(provider()),
         S::LoginTaken(login()),
+        S::LoginOfServerAdmin(login()),
         S::LinkedWithOther(login()),
         S::NotLinked { login: login(), provider: provider() },
         S::NoInvitation,

@@ -46,15 +46,19 @@ pub async fn invite(
     role: Role,
 ) -> Result<(Invited, Role), Error> {
     caller.check_org(ctx, org).await?;
+    let refused = |why| Error::from(IdentityError::NotInvited { login: login.clone(), why });
+    if caller.is_user(login) {
+        return Err(refused("a user cannot invite themselves"));
+    }
+    // An admin here would sign in as the admin of the server, or make a user of that name.
+    if ctx.server_admins.contains(login) {
+        return Err(refused("this is the login of an admin of the server, so the operator has to"));
+    }
     let Some(user) = store::read(ctx, &User::key(login)).await? else {
         users::create(ctx, login, std::slice::from_ref(org), role).await?;
         return Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, role));
     };
     let has = user.value.role_in(org).ok_or_else(|| IdentityError::UserExists(login.clone()))?;
-    let refused = |why| Error::from(IdentityError::NotInvited { login: login.clone(), why });
-    if caller.is_user(login) {
-        return Err(refused("a user cannot invite themselves"));
-    }
     if user.value.orgs.len() > 1 {
         return Err(refused("this user is in another organization too, so the operator has to"));
     }

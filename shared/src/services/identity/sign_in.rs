@@ -34,8 +34,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// a rule lets the person in. With `link`, the account becomes one of that signed-in user.
 ///
 /// # Errors
-/// [`SignInError::NoRule`], [`SignInError::LoginTaken`], [`SignInError::LinkedWithOther`], and
-/// [`SignInError::Claims`] for claims that cannot be used.
+/// [`SignInError::NoRule`], [`SignInError::LoginTaken`], [`SignInError::LoginOfServerAdmin`],
+/// [`SignInError::LinkedWithOther`], and [`SignInError::Claims`] for claims that cannot be used.
 pub async fn admit(
     ctx: &Context,
     person: &Person,
@@ -152,6 +152,10 @@ async fn made(
     directory::check_name(&login)?;
     if store::read(ctx, &User::key(&login)).await?.is_some() {
         return Err(SignInError::LoginTaken(login).into());
+    }
+    // A person may choose the claim, and would administer the server.
+    if ctx.server_admins.contains(&login) {
+        return Err(SignInError::LoginOfServerAdmin(login).into());
     }
     // Left over from a user of that name whose deletion did not finish.
     end_tokens(ctx, &login).await?;
