@@ -1,6 +1,6 @@
 //! Options of `statewright serve`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -157,16 +157,21 @@ impl FromStr for ConsoleListen {
     }
 }
 
+/// Whether `localhost` leads to this address. It leads to no other loopback address, such as 127.0.0.2.
+fn is_localhost(ip: IpAddr) -> bool {
+    ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST
+}
+
 /// The name of an address that this machine alone reaches, if the CLI knows it by name. States then have this name.
 pub(super) fn known_name(address: SocketAddr) -> Option<String> {
-    let is_known = address.ip().is_loopback() && [KNOWN_PORT, CONSOLE_PORT].contains(&address.port());
+    let is_known = is_localhost(address.ip()) && [KNOWN_PORT, CONSOLE_PORT].contains(&address.port());
     is_known.then(|| format!("localhost:{}", address.port()))
 }
 
 impl Serve {
     /// The address where the CLI looks for the console, if it does.
     pub(crate) fn expected_console(&self) -> Option<SocketAddr> {
-        let is_expected = self.listen.ip().is_loopback() && self.listen.port() == KNOWN_PORT;
+        let is_expected = is_localhost(self.listen.ip()) && self.listen.port() == KNOWN_PORT;
         is_expected.then(|| SocketAddr::new(self.listen.ip(), CONSOLE_PORT))
     }
 
@@ -276,8 +281,8 @@ mod tests {
         let address = |text: &str| text.parse::<SocketAddr>().unwrap();
         assert_eq!(serve(&[]), (None, Some(address("127.0.0.1:3000"))));
         assert_eq!(serve(&["--listen=[::1]:8080"]), (None, Some(address("[::1]:3000"))));
-        for other in ["--listen=127.0.0.1:8081", "--listen=0.0.0.0:8080", "--listen=10.0.0.1:8080"] {
-            assert_eq!(serve(&[other]), (None, None), "{other}");
+        for other in ["127.0.0.1:8081", "127.0.0.2:8080", "0.0.0.0:8080", "10.0.0.1:8080"] {
+            assert_eq!(serve(&["--listen", other]), (None, None), "{other}");
         }
         assert_eq!(serve(&["--console-listen=none"]).0, Some(ConsoleListen::Never));
         let chosen = serve(&["--console-listen=127.0.0.1:4000"]).0;
@@ -286,7 +291,7 @@ mod tests {
 
         assert_eq!(known_name(address("127.0.0.1:8080")).as_deref(), Some("localhost:8080"));
         assert_eq!(known_name(address("[::1]:3000")).as_deref(), Some("localhost:3000"));
-        for other in ["127.0.0.1:8081", "0.0.0.0:8080", "10.0.0.1:3000"] {
+        for other in ["127.0.0.1:8081", "127.0.0.2:8080", "0.0.0.0:8080", "10.0.0.1:3000"] {
             assert_eq!(known_name(address(other)), None, "{other}");
         }
     }
