@@ -448,9 +448,9 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
         | SignInError::Claims(_)
         | SignInError::NoRule(_)
         | SignInError::NoInvitation => Reason::SignInRefused,
-        SignInError::LoginTaken(_)
-        | SignInError::LoginOfServerAdmin(_)
-        | SignInError::LinkedWithOther(_) => Reason::AccountConflict,
+        SignInError::LoginTaken(_) | SignInError::LoginOfServerAdmin(_) | SignInError::LinkedWithOther(_) => {
+            Reason::AccountConflict
+        }
         SignInError::NoSuchSession => Reason::SessionNotFound,
         SignInError::SessionExceedsToken => Reason::RoleTooLow,
         // Only the operator's commands can get some of these.
