@@ -188,6 +188,129 @@ async fn history_and_neighbours(page: &mut Chromium, resources: &str, project: &
     page.sees(&format!("h2:has-text('{next}')")).await;
 }
 
+/// The field above the tree of resources.
+const FILTER: &str = "[aria-label='Filter by name, type or ID']";
+
+/// Components of the large stack, and buckets below each.
+const SITES: usize = 100;
+const BUCKETS: usize = 500;
+
+/// The components below the root of a large stack, with their buckets. The last bucket has this tag.
+fn sites(root: &str, tag: &str) -> Vec<Value> {
+    let of_type = |types: &str, name: &str| format!("urn:pulumi:dev::large::{types}::{name}");
+    let mut resources = Vec::with_capacity(SITES * (BUCKETS + 1));
+    for site in 0..SITES {
+        let urn = of_type("shop:index:Site", &format!("site-{site:03}"));
+        for at in site * BUCKETS..(site + 1) * BUCKETS {
+            let name = format!("bucket-{at:05}");
+            let tag = if at + 1 == SITES * BUCKETS { tag } else { "same" };
+            let inputs = json!({ "tags": { "is": tag } });
+            let arn = format!("arn:aws:s3:eu-west-1:123456789012:{name}");
+            resources.push(json!({
+                "urn": of_type("shop:index:Site$aws:s3/bucket:Bucket", &name), "type": "aws:s3/bucket:Bucket",
+                "custom": true, "id": name, "parent": urn, "inputs": inputs,
+                "outputs": { "arn": arn, "bucket": name, "tags": inputs["tags"] },
+            }));
+        }
+        let first = resources.len() - BUCKETS;
+        let component = json!({ "urn": urn, "type": "shop:index:Site", "custom": false, "parent": root });
+        resources.insert(first, component);
+    }
+    resources
+}
+
+#[tokio::test]
+async fn a_resource_is_found_among_fifty_thousand() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = bench(&app, "large", &[("count", "1")]).await.patience(Duration::from_secs(600));
+    cli.run(UP).await.assert_success();
+    let small = export(&cli).await;
+    let few = resources(&small);
+    let root = few[0]["urn"].as_str().unwrap();
+    for tag in ["before", "after"] {
+        let mut large = small.clone();
+        large["deployment"]["resources"].as_array_mut().unwrap().extend(sites(root, tag));
+        cli.write("large.json", &large.to_string());
+        cli.run(["stack", "import", "--file", "large.json"]).await.assert_success();
+    }
+
+    let path = format!("/{ORG}/large/dev/resources");
+    let (mut page, console) = signed_in(&app, &path).await;
+    page.sees("[role=treeitem]:has-text('site-000')").await;
+    let all = few.len() + SITES * (BUCKETS + 1);
+    page.sees(&format!("text={},{:03} in all", all / 1000, all % 1000)).await;
+    page.check_page("console-large").await;
+    // The next pages come as the end is reached.
+    page.click(FILTER).await;
+    page.press("Tab").await;
+    for at in ["#row-505", "#row-1005"] {
+        page.press("End").await;
+        page.sees(at).await;
+    }
+    page.fill(FILTER, "bucket-49999").await;
+    page.sees(".filters:has-text('1 of ')").await;
+    page.arrives(&format!("{console}{path}?q=bucket-49999")).await;
+    page.click("[role=treeitem]:has-text('bucket-49999')").await;
+    let bucket = "https://eu-west-1.console.aws.amazon.com/s3/buckets/bucket-49999?region=eu-west-1";
+    page.sees(&format!("a[href='{bucket}'][rel='noreferrer noopener']")).await;
+    page.sees("a:text-is('site-099')").await;
+    page.click("button:has-text('History')").await;
+    page.sees(".step:has-text('Import 3') .old:has-text('before')").await;
+    page.sees(".step:has-text('Import 3') .new:has-text('after')").await;
+    page.sees(".step:has-text('Import 2'):has-text('created')").await;
+    page.check_page("console-large-history").await;
+    // No page read the whole state.
+    page.open(&format!("{console}/{ORG}/-/audit?user={USER}&event=stack.export")).await;
+    page.sees("h1:has-text('Audit trail')").await;
+    page.sees("main:not(:has(td:has-text('browser'))):not(:has(.waiting))").await;
+}
+
+/// A program whose README tries to run, to load and to lay itself over the page.
+const WITH_README: &str = r#"outputs:
+  address: https://shop.example/
+  password:
+    fn::secret: hunter2
+  readme: |
+    # The shop <script>alert(1)</script>
+
+    It is at $${outputs.address}, with $${outputs.password}.
+
+    #### Links
+
+    [out](https://shop.example/a) [script](javascript:alert(1)) [data](data:text/html,1) [here](/signout)
+
+    [![badge](https://shop.example/badge.svg)](https://shop.example/builds)
+
+    ![logo](https://shop.example/logo.png) <img src="https://shop.example/x.png" onerror="alert(1)">
+
+    <div style="position: fixed; inset: 0">over all</div>
+
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+"#;
+
+#[tokio::test]
+async fn a_readme_is_shown_and_does_no_harm() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = yaml(&app, "shop", WITH_README).await;
+    cli.run(UP).await.assert_success();
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/shop/dev")).await;
+    page.sees(".markdown h3:has-text('The shop <script>alert(1)</script>')").await;
+    page.sees(".markdown a[href='https://shop.example/a'][rel='noreferrer nofollow']").await;
+    page.sees(".markdown a[href='https://shop.example/builds']:text-is('badge'):not(:has(a))").await;
+    // An image is a link, and the value of another output is in the text.
+    page.sees(".markdown a[href='https://shop.example/logo.png']:text-is('logo')").await;
+    page.sees(".markdown p:has-text('It is at https://shop.example/, with')").await;
+    page.sees(".markdown:not(:has(img, script, [style]))").await;
+    for text in ["script", "data", "here"] {
+        page.sees(&format!(".markdown:not(:has(a:text-is('{text}')))")).await;
+    }
+    assert!(!page.text().await.contains("hunter2"), "a secret is in the text");
+    // Asks of other machines are among what is checked.
+    page.check_page("console-readme").await;
+}
+
 #[tokio::test]
 async fn a_running_update_is_watched_and_cancelled() {
     let app = TestApp::on(BACKEND).await;

@@ -187,13 +187,20 @@ export function Value({ value, open }: { value: unknown; open?: () => Promise<un
 /** The output that describes the stack: Markdown, in which `${outputs.NAME}` stands for another output. */
 const README = "readme";
 
+/** Characters that the values of other outputs add to it, at most. After that, they are not put in. */
+const ADDED_MAX = 100_000;
+
 /** The text of the README; `undefined` if there is none, or it is a secret. */
 function readmeOf(outputs: Record<string, unknown>): string | undefined {
   const text = outputs[README];
   if (typeof text !== "string" || text.trim() === "") return undefined;
+  let left = ADDED_MAX;
   return text.replace(/\$\{outputs\.([^{}]{1,200})\}/g, (whole, path: string) => {
-    const value = at(outputs, path);
-    return value === undefined ? whole : textOf(value);
+    const value = left < 0 ? undefined : at(outputs, path);
+    if (value === undefined) return whole;
+    const added = textOf(value);
+    left -= added.length;
+    return left < 0 ? whole : added;
   });
 }
 

@@ -45,10 +45,14 @@ function Outside({ href, children }: { href: string; children: ReactNode }) {
   );
 }
 
-/** What the elements of one text share: the last heading, since a page skips no level, and how many tables there are. */
+/**
+ * What the elements of one text share: the last heading, since a page skips no level, how many tables there are, and
+ * whether this is within a link.
+ */
 interface Doc {
   level: number;
   tables: number;
+  isInLink: boolean;
 }
 
 const HEADINGS = ["h3", "h4", "h5", "h6"] as const;
@@ -131,11 +135,17 @@ function inline(token: Token, doc: Doc, depth: number): ReactNode {
       return <br />;
     case "checkbox":
       return (token as Tokens.Checkbox).checked ? "☑ " : "☐ ";
-    case "link":
-      return <Outside href={(token as Tokens.Link).href}>{inside()}</Outside>;
+    case "link": {
+      doc.isInLink = true;
+      const text = inside();
+      doc.isInLink = false;
+      return <Outside href={(token as Tokens.Link).href}>{text}</Outside>;
+    }
     case "image": {
       const { href, text } = token as Tokens.Image;
-      return <Outside href={href}>{shown(text) || "Image"}</Outside>;
+      const name = shown(text) || "Image";
+      // A badge leads where its link does.
+      return doc.isInLink ? name : <Outside href={href}>{name}</Outside>;
     }
     case "text":
       return (token as Tokens.Text).tokens ? inside() : shown((token as Tokens.Text).text);
@@ -173,7 +183,7 @@ function useTokens(text: string): Token[] | "none" | undefined {
     };
     const timer = setTimeout(giveUp, PATIENCE);
     worker.onerror = giveUp;
-    worker.onmessage = ({ data }: MessageEvent<Token[]>) => {
+    worker.onmessage = ({ data }: MessageEvent<Token[] | "none">) => {
       clearTimeout(timer);
       setTokens(data);
     };
@@ -196,5 +206,5 @@ export default function Markdown({ text }: { text: string }) {
       </pre>
     );
   }
-  return <div className="markdown">{all(tokens, { level: -1, tables: 0 }, 0)}</div>;
+  return <div className="markdown">{all(tokens, { level: -1, tables: 0, isInLink: false }, 0)}</div>;
 }

@@ -1,8 +1,24 @@
 // Reads Markdown outside of the page, which can give up if a text takes too long.
 
-import { type Token, lexer } from "marked";
+import { type Token, type Tokens, lexer } from "marked";
+
+/** Parts of a text that a page draws, at most. A table has a part for each column in each row, also for absent cells. */
+const PARTS_MAX = 50_000;
+
+/** The number of parts, with those inside of them. */
+function size(parts: object[]): number {
+  let all = parts.length;
+  for (const part of parts) {
+    const { tokens = [], items = [], header = [], rows = [] } = part as Partial<Tokens.List & Tokens.Table> & {
+      tokens?: Token[];
+    };
+    all += size(tokens) + size(items) + size(header);
+    for (const row of rows) all += size(row);
+  }
+  return all;
+}
 
 self.onmessage = ({ data }: MessageEvent<string>) => {
   const tokens: Token[] = lexer(data);
-  self.postMessage([...tokens]);
+  self.postMessage(size(tokens) > PARTS_MAX ? "none" : [...tokens]);
 };
