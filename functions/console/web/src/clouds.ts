@@ -20,7 +20,8 @@ type Names = Record<string, string>;
 /** The address with a name for each `{place}`; `undefined` if one is not known. CloudWatch escapes names in its own way. */
 function fill(template: string, names: Names): string | undefined {
   const places = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
-  if (places.some((name) => !names[name])) return undefined;
+  // Half a character cannot be escaped.
+  if (places.some((name) => !names[name] || /\p{Cs}/u.test(names[name]))) return undefined;
   return template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const escaped = encodeURIComponent(names[name] ?? "");
     return name === "log" ? encodeURIComponent(escaped).replaceAll("%", "$") : escaped;

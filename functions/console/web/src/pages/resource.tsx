@@ -124,7 +124,8 @@ function Links({
 function About({ of: resource }: { of: OneResource }) {
   const name = useStackName();
   const { urn, id } = resource;
-  const page = cloudPage(resource);
+  // A masked value is the name of nothing.
+  const page = cloudPage(resource.valuesHidden ? { ...resource, outputs: undefined } : resource);
   const provider = resource.provider?.split("::").slice(0, -1).join("::");
   const facts: [string, ReactNode][] = [];
   const add = (title: string, value: ReactNode) => facts.push([title, value]);
@@ -458,7 +459,7 @@ export function One({ of }: { of: ResourceName }) {
   const { show } = useSearch({ from: ROUTE });
   const navigate = useNavigate({ from: ROUTE });
   const resource = useQuery(queries.resource(name, of));
-  const isMissing = resource.error instanceof ApiError && resource.error.status === 404;
+  const isMissing = resource.error instanceof ApiError && resource.error.reason === "resource_not_found";
   if (isMissing) return <Missing of={of} />;
   return (
     <Loaded of={resource} rows={6}>
