@@ -80,7 +80,7 @@ const OPERATIONS: Record<string, string> = {
 export const done = (operation: string) => OPERATIONS[operation] ?? operation;
 
 // Characters that are not seen, and which can turn the text around them.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text that reads in the order in which it is written. */
 export const visible = (text: string) => text.replace(UNSEEN, "\ufffd");
