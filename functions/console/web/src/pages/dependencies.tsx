@@ -2,12 +2,12 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { Suspense, lazy, useEffect, useMemo, useState } from "react";
+import { Suspense, lazy, useMemo, useState } from "react";
 import * as queries from "../api/queries";
 import type { DependencyMap, MapNode } from "../api/queries";
 import { count, number, visible } from "../format";
 import type { GraphEdge, GraphNode } from "../ui/graph";
-import { Badge, Card, Empty, Loaded, More, Notice, Search, Select, Table, type Tone, Time, Waiting, useTitle } from "../ui/parts";
+import { Badge, Card, Empty, Loaded, More, Notice, Search, Select, Table, type Tone, Time, Waiting, useTitle, useTyped } from "../ui/parts";
 
 const Graph = lazy(() => import("../ui/graph"));
 
@@ -204,8 +204,7 @@ function Shown({
   isStaleOnly: boolean;
   onChange: (q: string, isStaleOnly: boolean) => void;
 }) {
-  const [typed, setTyped] = useState(q);
-  useEffect(() => setTyped(q), [q]);
+  const [typed, setTyped] = useTyped(q, (q) => onChange(q, isStaleOnly));
   const shown = useMemo(
     () => shownOf(map, typed.toLowerCase().split(/\s+/).filter(Boolean), isStaleOnly),
     [map, typed, isStaleOnly],
@@ -218,14 +217,7 @@ function Shown({
         </Notice>
       )}
       <div className="filters">
-        <Search
-          label="Filter by name"
-          value={typed}
-          onChange={(q) => {
-            setTyped(q);
-            onChange(q, isStaleOnly);
-          }}
-        />
+        <Search label="Filter by name" value={typed} onChange={setTyped} />
         <Select
           label="Show"
           value={isStaleOnly ? "stale" : "all"}

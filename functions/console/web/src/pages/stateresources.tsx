@@ -27,6 +27,7 @@ import {
   Time,
   Waiting,
   useTitle,
+  useTyped,
 } from "../ui/parts";
 import { isObject } from "../values";
 
@@ -512,16 +513,11 @@ export function StateResources() {
   const navigate = useNavigate({ from: ROUTE });
   const state = useQuery(queries.stateByName(params.org, params.project, params.state)).data;
   useTitle("Resources", `${params.project}/${params.state}`);
-  const [typed, setTyped] = useState(search.q ?? "");
-  useEffect(() => setTyped(search.q ?? ""), [search.q]);
-  useEffect(() => {
-    if (typed === (search.q ?? "")) return;
-    const timer = setTimeout(() => {
-      const q = typed || undefined;
-      void navigate({ search: (before) => ({ ...before, q }), replace: true, resetScroll: false });
-    }, PAUSE);
-    return () => clearTimeout(timer);
-  }, [typed, search.q, navigate]);
+  const [typed, setTyped] = useTyped(
+    search.q ?? "",
+    (q) => void navigate({ search: (before) => ({ ...before, q: q || undefined }), replace: true, resetScroll: false }),
+    PAUSE,
+  );
   const listed = useInfiniteQuery({
     ...queries.stateResources(state?.id ?? "", search.q ?? "", search.version, state?.version ?? 0),
     enabled: state !== undefined,
