@@ -18,20 +18,35 @@ const listOf = (text: string) => [...new Set(text.split(/[\s,]+/).filter(Boolean
 
 const joined = (keys: string[]) => keys.map(visible).join(", ");
 
-/** A value of a label as it was typed: a text, a number or a truth. */
+/** A value of a label as it was typed: a number, a truth or a text, which may be in quotes. */
 function valueOf(typed: string): unknown {
   if (typed === "true" || typed === "false") return typed === "true";
+  if (typed.startsWith('"')) return JSON.parse(typed);
   return typed !== "" && String(Number(typed)) === typed ? Number(typed) : typed;
 }
+
+/** A value as it can be typed. A text that would be read as something else is in quotes. */
+function typedOf(value: unknown): string {
+  if (typeof value !== "string") return String(value);
+  return /^$|[",:]/.test(value) || value.trim() !== value || valueOf(value) !== value ? JSON.stringify(value) : value;
+}
+
+// A colon or a comma in quotes separates nothing.
+const ALLOWED = /^([^"]+):((?:"(?:[^"\\]|\\.)*"|[^":])*)$/;
+const VALUE = /"(?:[^"\\]|\\.)*"|[^,"]+/g;
 
 /** `key: value, value` on each line. */
 function allowedOf(text: string): Record<string, unknown[]> | undefined {
   const allowed: Record<string, unknown[]> = {};
   for (const line of text.split("\n").map((line) => line.trim()).filter(Boolean)) {
-    const at = line.lastIndexOf(":");
-    const values = line.slice(at + 1).split(",").map((value) => value.trim()).filter(Boolean);
-    if (at < 1 || values.length === 0) return undefined;
-    allowed[line.slice(0, at).trim()] = values.map(valueOf);
+    const [, key = "", list = ""] = ALLOWED.exec(line) ?? [];
+    const values = (list.match(VALUE) ?? []).map((value) => value.trim()).filter(Boolean);
+    if (key.trim() === "" || values.length === 0) return undefined;
+    try {
+      allowed[key.trim()] = values.map(valueOf);
+    } catch {
+      return undefined;
+    }
   }
   return allowed;
 }
@@ -44,7 +59,7 @@ function Edit({ org, version, policy, onClose }: { org: string; version: number;
   const [reserved, setReserved] = useState(policy.reservedPrefixes.join(", "));
   const [values, setValues] = useState(
     Object.entries(policy.allowedValues)
-      .map(([key, values]) => `${key}: ${values.map(String).join(", ")}`)
+      .map(([key, values]) => `${key}: ${values.map(typedOf).join(", ")}`)
       .join("\n"),
   );
   const allowedValues = allowedOf(values);
@@ -85,7 +100,9 @@ function Edit({ org, version, policy, onClose }: { org: string; version: number;
           onChange={(event) => setValues(event.target.value)}
           placeholder="env: dev, prod"
         />
-        <span className="faint">A key, a colon, and its values, on each line. Other keys take any value.</span>
+        <span className="faint">
+          A key, a colon, and its values, on each line. A text like "5" or "a, b" is in quotes. Other keys take any value.
+        </span>
       </label>
     </Confirm>
   );

@@ -207,7 +207,11 @@ export function StateSettings() {
         of={Object.entries(state.labels ?? {}).map(([key, value]): [string, string] => [key, String(value)])}
         about="The list of states finds and groups by labels."
         canEdit={may("apply")}
-        onSet={(key, value) => setLabels({ [key]: labelOf(value) })}
+        onSet={(key, value, isNew) => {
+          // A text stays one, also if it reads like a number.
+          const isText = !isNew && typeof state.labels?.[key] === "string";
+          return setLabels({ [key]: isText ? value : labelOf(value) });
+        }}
         onRemove={(key) => setLabels({ [key]: null })}
       />
       <Schemas state={state} />
