@@ -252,10 +252,10 @@ function originOf(environment: Record<string, string>): [string, ReactNode][] {
       name,
       isLink ? (
         <a href={href} rel="noreferrer" target="_blank">
-          {value}
+          {visible(value)}
         </a>
       ) : (
-        value
+        visible(value)
       ),
     ]);
   };

@@ -455,7 +455,7 @@ export function Labels({ of }: { of: Record<string, unknown> }) {
     .slice(0, LABELS_SHOWN)
     .map(([key, value]) => (
       <span key={key} className="label ellipsis">
-        {key}={String(value)}
+        {visible(`${key}=${String(value)}`)}
       </span>
     ));
 }
