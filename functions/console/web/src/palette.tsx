@@ -39,7 +39,8 @@ function usePlaces(org: string): Target[] {
   const stacks = useQuery(queries.stacks(org));
   const states = useQuery(queries.states(org));
   const environments = useQuery(queries.environments(org));
-  const { isServerAdmin } = useRights(org);
+  const { may, isServerAdmin } = useRights(org);
+  const isAdmin = may("admin");
   return useMemo(() => {
     const page = (path: string, text: string, icon: IconName): Target => ({
       href: `/${part(org)}${path}`,
@@ -59,7 +60,7 @@ function usePlaces(org: string): Target[] {
       page("/-/tokens", "Tokens", "key"),
       page("/-/audit", "Audit trail", "eye"),
       page("/-/deleted", "Deleted stacks and states", "state"),
-      page("/-/issuers", "Issuers", "key"),
+      ...(isAdmin ? [page("/-/issuers", "Issuers", "key")] : []),
       page("/-/labels", "Policy for labels", "check"),
       ...(isServerAdmin ? [page("/-/operator", "Server", "screen")] : []),
       ...(stacks.data?.items ?? []).map(({ projectName, stackName }): Target => {
@@ -75,7 +76,7 @@ function usePlaces(org: string): Target[] {
         return { href, text: `${project}/${name}`, about: "Environment", icon: "environment" };
       }),
     ];
-  }, [org, isServerAdmin, stacks.data, states.data, environments.data]);
+  }, [org, isAdmin, isServerAdmin, stacks.data, states.data, environments.data]);
 }
 
 export default function Palette({ org, onClose }: { org: string; onClose: () => void }) {

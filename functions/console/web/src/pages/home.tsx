@@ -167,7 +167,7 @@ function Overview({ org }: { org: string }) {
             count={stacks.data ? failed.length : undefined}
             actions={
               failed.length > RECENT && (
-                <Link to="/$org/-/stacks" params={{ org }} search={{ result: "failed" }}>
+                <Link to="/$org/-/stacks" params={{ org }} search={{ sort: "result" }}>
                   All of them
                 </Link>
               )
