@@ -545,6 +545,7 @@ export function Confirm({
   const [reason, setReason] = useState("");
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<unknown>();
+  const dialog = useRef<HTMLElement>(null);
   const go = async () => {
     setRunning(true);
     setError(undefined);
@@ -557,9 +558,16 @@ export function Confirm({
     }
   };
   return (
-    <ModalOverlay className="overlay" isOpen isDismissable={!isRunning} onOpenChange={(isOpen) => !isOpen && onClose()}>
+    <ModalOverlay
+      className="overlay"
+      isOpen
+      isDismissable={!isRunning}
+      // A press outside would lose what was typed.
+      shouldCloseOnInteractOutside={() => !dialog.current?.querySelector("input, textarea")}
+      onOpenChange={(isOpen) => !isOpen && onClose()}
+    >
       <Modal className="modal">
-        <Dialog className="dialog" role="alertdialog">
+        <Dialog ref={dialog} className="dialog" role="alertdialog">
           <Heading slot="title">{title}</Heading>
           {children}
           {needsReason && (
