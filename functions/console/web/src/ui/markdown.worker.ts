@@ -9,11 +9,10 @@ const PARTS_MAX = 50_000;
 function size(parts: object[]): number {
   let all = parts.length;
   for (const part of parts) {
-    const { tokens = [], items = [], header = [], rows = [] } = part as Partial<Tokens.List & Tokens.Table> & {
-      tokens?: Token[];
-    };
-    all += size(tokens) + size(items) + size(header);
-    for (const row of rows) all += size(row);
+    const { type, tokens = [], ...more } = part as Tokens.Generic;
+    all += size(tokens);
+    if (type === "list") all += size(more.items);
+    if (type === "table") for (const row of [more.header, ...more.rows]) all += size(row);
   }
   return all;
 }
