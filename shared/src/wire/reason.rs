@@ -90,7 +90,7 @@ reasons! {
     405 "method_not_allowed" MethodNotAllowed: "The path does not support this method. The `Allow` header lists the supported ones.";
     408 "request_timeout" RequestTimeout: "The request was not complete in time.";
     409 "issuer_exists" IssuerExists: "The organization has an issuer with this address.";
-    409 "account_conflict" AccountConflict: "The login belongs to a user without this account, or the account to another user.";
+    409 "account_conflict" AccountConflict: "The login belongs to a user without this account or to an admin of the server, or the account to another user.";
     409 "name_taken" NameTaken: "A user, an organization, a team or a token of this name exists, or a token had this name.";
     409 "member_exists" MemberExists: "The user is a member already.";
     409 "last_admin" LastAdmin: "The organization would have no admin. Make another member an admin first.";
