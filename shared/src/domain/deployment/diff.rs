@@ -55,6 +55,9 @@ pub enum How {
 /// Deeper properties are reported as one with the property that contains them. The CLI itself writes a few levels.
 const DEPTH_MAX: usize = 100;
 
+/// Properties below a longer path are reported as one, in bytes: each of them would repeat it.
+const PATH_BYTES_MAX: usize = 4_096;
+
 /// Members of a resource that only say when it was written.
 const TIMES: [&str; 2] = ["created", "modified"];
 
@@ -144,13 +147,16 @@ pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> 
     changes
 }
 
-/// The differences between two texts of a resource, each with the old and the new value as JSON. They contain secrets as
-/// they are stored.
-pub(in crate::domain) fn valued_changes<'a>(one: &'a str, other: &'a str) -> Vec<Valued<'a>> {
-    let mut changes: Vec<Valued<'a>> = Vec::new();
-    compare("", one, other, 0, &mut changes);
-    changes.retain(|valued| !TIMES.contains(&valued.change.path.as_str()));
-    changes
+/// The first `count_max` differences between two texts of a resource, each with the old and the new value as JSON. They
+/// contain secrets as they are stored.
+pub(in crate::domain) fn valued_changes<'a>(
+    one: &'a str,
+    other: &'a str,
+    count_max: usize,
+) -> Vec<Valued<'a>> {
+    let mut first = First { found: Vec::new(), count_max };
+    compare("", one, other, 0, &mut first);
+    first.found
 }
 
 /// A property that differs, with its values as JSON.
@@ -162,6 +168,11 @@ pub(in crate::domain) struct Valued<'a> {
 
 /// What collects differences.
 trait Collect<'a> {
+    /// Whether it takes no more.
+    fn is_full(&self) -> bool {
+        false
+    }
+
     fn add(&mut self, path: String, how: How, old: Option<&'a str>, new: Option<&'a str>);
 }
 
@@ -171,19 +182,32 @@ impl<'a> Collect<'a> for Vec<Change> {
     }
 }
 
-impl<'a> Collect<'a> for Vec<Valued<'a>> {
+/// The first differences, without those of times.
+struct First<'a> {
+    found: Vec<Valued<'a>>,
+    count_max: usize,
+}
+
+impl<'a> Collect<'a> for First<'a> {
+    fn is_full(&self) -> bool {
+        self.found.len() >= self.count_max
+    }
+
     fn add(&mut self, path: String, how: How, old: Option<&'a str>, new: Option<&'a str>) {
-        self.push(Valued { change: Change { path, how }, old, new });
+        if !self.is_full() && !TIMES.contains(&path.as_str()) {
+            self.found.push(Valued { change: Change { path, how }, old, new });
+        }
     }
 }
 
 fn compare<'a>(path: &str, one: &'a str, other: &'a str, depth: usize, changes: &mut impl Collect<'a>) {
-    if one == other {
+    if one == other || changes.is_full() {
         return;
     }
+    let is_followed = depth < DEPTH_MAX && path.len() <= PATH_BYTES_MAX;
     let how = match (one.as_bytes().first(), other.as_bytes().first()) {
         (Some(b'"'), Some(b'"')) if unquote(one) == unquote(other) => return,
-        (Some(b'{'), Some(b'{')) if depth < DEPTH_MAX => match (object(one), object(other)) {
+        (Some(b'{'), Some(b'{')) if is_followed => match (object(one), object(other)) {
             (Some(one), Some(other)) => match (ciphertext(&one), ciphertext(&other)) {
                 (Some(one), Some(other)) if one == other => return,
                 (Some(one), Some(other)) => How::Sealed(one, other),
@@ -194,9 +218,12 @@ fn compare<'a>(path: &str, one: &'a str, other: &'a str, depth: usize, changes: 
             },
             _ => How::Changed,
         },
-        (Some(b'['), Some(b'[')) if depth < DEPTH_MAX => match (items(one), items(other)) {
+        (Some(b'['), Some(b'[')) if is_followed => match (items(one), items(other)) {
             (Some(one), Some(other)) => {
                 for index in 0..one.len().max(other.len()) {
+                    if changes.is_full() {
+                        return;
+                    }
                     let path = format!("{path}[{index}]");
                     compare_some(
                         path,
@@ -224,6 +251,9 @@ fn compare_members<'a>(
 ) {
     let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     for name in names {
+        if changes.is_full() {
+            return;
+        }
         let (one, other) = (one.get(name).copied(), other.get(name).copied());
         compare_some(member_path(path, name), one, other, depth, changes);
     }
@@ -399,6 +429,31 @@ mod tests {
         let deep =
             |leaf: &str| format!(r#","inputs":{}{leaf}{}"#, "{\"a\":[".repeat(100_000), "]}".repeat(100_000));
         assert_eq!(changes(&deep("1"), &deep("2")).len(), 1);
+    }
+
+    #[test]
+    fn a_long_name_is_not_repeated_for_every_property_below_it() {
+        let of = |value: u32| {
+            let below: Vec<_> = (0..300).map(|n| format!(r#""k{n}":{value}"#)).collect();
+            format!(r#"{{"{}":{{{}}}}}"#, "x".repeat(PATH_BYTES_MAX + 1), below.join(","))
+        };
+        let found = changes_between(&of(1), &of(2));
+        assert_eq!(found, [Change { path: "x".repeat(PATH_BYTES_MAX + 1), how: How::Changed }]);
+    }
+
+    #[test]
+    fn no_more_changes_are_collected_than_are_asked_for() {
+        let of = |value: u32| {
+            let list = vec![value.to_string(); 300].join(",");
+            format!(r#"{{"created":{value},"list":[{list}],"map":{{"a":{value}}}}}"#)
+        };
+        let (one, other) = (of(1), of(2));
+        let paths = |count_max| -> Vec<String> {
+            let found = valued_changes(&one, &other, count_max);
+            found.into_iter().map(|valued| valued.change.path).collect()
+        };
+        assert_eq!(paths(2), ["list[0]", "list[1]"]);
+        assert_eq!((paths(300).len(), paths(1_000).len()), (300, 301));
     }
 
     proptest! {

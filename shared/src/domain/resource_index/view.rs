@@ -131,7 +131,7 @@ pub fn changes(old: &str, new: &str, sees_values: bool) -> Option<(Op, Vec<Prope
 
 /// The first 100 changes from one text of a resource to another, and whether there are more.
 fn first_changes(old: &str, new: &str, sees_values: bool) -> (Vec<PropertyChange>, bool) {
-    let mut found = valued_changes(old, new);
+    let mut found = valued_changes(old, new, CHANGES_MAX + 1);
     let has_more = found.len() > CHANGES_MAX;
     found.truncate(CHANGES_MAX);
     (found.into_iter().map(|valued| shown(valued, sees_values)).collect(), has_more)
