@@ -12,6 +12,9 @@ use super::resources::each;
 /// Instances that are named on each side of one, at most. Others are only counted.
 pub const NEIGHBORS_MAX: usize = 500;
 
+/// The longest address by which another instance is named, in bytes. Names and keys may have any length.
+const ADDRESS_BYTES_MAX: usize = 4_096;
+
 /// The longest text of the attributes of an instance that is shown, in bytes.
 pub const ATTRIBUTES_BYTES_MAX: usize = 4 << 20;
 
@@ -93,7 +96,7 @@ pub fn detail_of(text: &[u8], address: &str) -> Found<Detail> {
 }
 
 fn note(named: &mut BTreeSet<String>, more: &mut u64, address: &str) {
-    match named.len() < NEIGHBORS_MAX {
+    match named.len() < NEIGHBORS_MAX && address.len() <= ADDRESS_BYTES_MAX {
         true => drop(named.insert(address.to_owned())),
         false => *more += 1,
     }
@@ -285,7 +288,7 @@ impl Masked {
         }
     }
 
-    /// Returns whether each path can lead into an object. If not, nothing was written.
+    /// Returns whether each path can lead into an object, whose names are all different. If not, nothing was written.
     fn write_object(&mut self, raw: &str, paths: &[&[Step]], at: &str) -> bool {
         if paths.iter().any(|path| matches!(path.first(), Some(Step::Element(_)))) {
             return false;
@@ -295,7 +298,9 @@ impl Masked {
             members.push((key, reader.raw()?.trim_ascii_end()));
             Ok(())
         });
-        if read.is_err() {
+        // A path means one member. Where a name is repeated, it does not tell which.
+        let names: BTreeSet<&str> = members.iter().map(|(key, _)| key.name.as_ref()).collect();
+        if read.is_err() || names.len() < members.len() {
             return false;
         }
         self.text.push('{');
@@ -367,6 +372,18 @@ mod tests {
     }
 
     #[test]
+    fn neighbors_with_long_addresses_are_counted_and_not_named() {
+        let long = format!("m{}", "x".repeat(ADDRESS_BYTES_MAX));
+        let text = format!(
+            r#"{{"serial":1,"resources":[{{"type":"t","name":"base","instances":[{{}}]}},
+                {{"type":"t","name":"{long}","instances":[{{"dependencies":["t.base"]}}]}},
+                {{"type":"t","name":"short","instances":[{{"dependencies":["t.base"]}}]}}]}}"#
+        );
+        let found = detail_of(text.as_bytes(), "t.base").unwrap().unwrap().unwrap();
+        assert_eq!(found.dependents, Neighbors { more: 1, ..neighbors(&["t.short"]) });
+    }
+
+    #[test]
     fn many_neighbors_are_counted_and_not_named() {
         let many: Vec<_> = (0..NEIGHBORS_MAX + 7)
             .map(|n| format!(r#"{{"type":"t","name":"n{n}","instances":[{{"dependencies":["t.base"]}}]}}"#))
@@ -432,6 +449,11 @@ mod tests {
         ] {
             assert_eq!(shown(attributes, marks, false).0, expected, "{marks}");
         }
+        // Which of both it means is not known.
+        let step = |name: &str| format!(r#"{{"type":"get_attr","value":"{name}"}}"#);
+        let marks = format!("[[{},{}]]", step("a"), step("b"));
+        let (text, sensitive) = shown(r#"{"a":{"b":"hunter2","b":"x"},"c":1}"#, &marks, false);
+        assert_eq!((text.as_str(), sensitive), (r#"{"a":"[sensitive]","c":1}"#, vec!["a".to_owned()]));
         let many = vec![r#"[{"type":"get_attr","value":"c"}]"#; PATHS_MAX + 1].join(",");
         assert_eq!(shown(attributes, &format!("[{many}]"), false).0, all);
         // The steps that are not followed make everything below the others sensitive.

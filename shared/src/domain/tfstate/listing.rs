@@ -16,6 +16,9 @@ const MODULE_BYTES_MAX: usize = 160;
 /// Bytes of the rest of an address that count for the order, at most.
 const REST_BYTES_MAX: usize = 200;
 
+/// The size of the instances on one page, in bytes, at most, unless there is only one. Names and keys may have any length.
+const PAGE_BYTES_MAX: usize = 2 << 20;
+
 /// A resource instance, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -69,6 +72,15 @@ impl Listed {
             is_tainted,
             dependency_count,
         }
+    }
+
+    /// The memory that it takes, in bytes.
+    fn bytes(&self) -> usize {
+        let texts = [&self.address, &self.mode, &self.kind, &self.name, &self.provider];
+        let optional = [&self.module, &self.key, &self.deposed];
+        size_of::<Self>()
+            + texts.iter().map(|text| text.len()).sum::<usize>()
+            + optional.iter().filter_map(|text| text.as_deref()).map(str::len).sum::<usize>()
     }
 }
 
@@ -147,7 +159,8 @@ impl Words {
 }
 
 /// The first `size` instances of a state after a place, of those that the filter lets through; `None` if the client
-/// encrypted the state or its format is unknown. Holds no more than a page in memory in addition to the text.
+/// encrypted the state or its format is unknown. There are fewer if they are long. Holds no more than a page in memory
+/// in addition to the text.
 ///
 /// # Errors
 /// [`InvalidState`].
@@ -160,6 +173,8 @@ pub fn page_of(
     let words = Words::of(filter);
     let mut page = Page::default();
     let mut first: BTreeMap<Place, Listed> = BTreeMap::new();
+    // The first place that the page does not have.
+    let (mut end, mut bytes): (Option<Place>, usize) = (None, 0);
     let is_known = each(text, &mut |whole: Whole<'_>| {
         page.total += 1;
         if !words.match_in(&whole) {
@@ -167,18 +182,22 @@ pub fn page_of(
         }
         page.matched += 1;
         let place = Place::of(whole.module, &whole.address);
-        let is_full = first.len() > size;
-        let is_later = is_full && first.last_key_value().is_some_and(|(last, _)| place > *last);
+        let is_later = end.as_ref().is_some_and(|end| place >= *end);
         if is_later || after.is_some_and(|after| place <= *after) {
             return;
         }
-        first.insert(place, Listed::of(&whole));
-        if first.len() > size + 1 {
-            first.pop_last();
+        let listed = Listed::of(&whole);
+        bytes += listed.bytes();
+        if let Some(same) = first.insert(place, listed) {
+            bytes = bytes.saturating_sub(same.bytes());
+        }
+        while first.len() > size || (bytes > PAGE_BYTES_MAX && first.len() > 1) {
+            let Some((place, listed)) = first.pop_last() else { break };
+            bytes = bytes.saturating_sub(listed.bytes());
+            end = Some(place);
         }
     })?;
-    if first.len() > size {
-        first.pop_last();
+    if end.is_some() {
         page.next = first.last_key_value().map(|(last, _)| last.clone());
     }
     page.listed = first.into_values().collect();
@@ -252,6 +271,25 @@ mod tests {
             after = Place::parse(&text);
             assert_eq!(after, Some(next));
         }
+    }
+
+    #[test]
+    fn a_page_of_long_names_is_short() {
+        let name = "n".repeat(PAGE_BYTES_MAX / 4);
+        let instances: Vec<_> = (0..4).rev().map(|key| format!(r#"{{"index_key":{key}}}"#)).collect();
+        let text = format!(
+            r#"{{"serial":1,"resources":[{{"type":"t","name":"{name}","instances":[{}]}},
+                {{"type":"t","name":"z","instances":[{{}}]}}]}}"#,
+            instances.join(",")
+        );
+        // An instance has its name twice.
+        let found = pages(&text, "", 100);
+        assert!(found.iter().all(|page| page.len() <= 2), "{}", found.len());
+        let keyed = (0..4).map(|key| format!("t.{name}[{key}]"));
+        let all: Vec<String> = keyed.chain(["t.z".to_owned()]).collect();
+        let mut listed = found.concat();
+        listed.sort();
+        assert!(listed == all);
     }
 
     #[test]
