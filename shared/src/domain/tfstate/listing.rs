@@ -16,7 +16,8 @@ const MODULE_BYTES_MAX: usize = 160;
 /// Bytes of the rest of an address that count for the order, at most.
 const REST_BYTES_MAX: usize = 200;
 
-/// The size of the instances on one page, in bytes, at most, unless there is only one. Names and keys may have any length.
+/// The size of the instances on one page in bytes, at most, unless it is a single one. Names and keys may have any
+/// length.
 const PAGE_BYTES_MAX: usize = 2 << 20;
 
 /// A resource instance, without its values.
