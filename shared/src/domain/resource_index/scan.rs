@@ -1,7 +1,7 @@
 //! Reads the resources of a deployment in the order of their tree.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::hash::{Key, TextHash, hash_of_members, key_of};
 use super::model::{Edge, EdgeKind, Flag, Flags, ID_CHARS_MAX, Row, name_in};
@@ -67,17 +67,16 @@ pub fn scan(text: &[u8]) -> Option<Scanned> {
         let node = nodes.get(*place as usize)?;
         let resource = Resource::read(&mut Reader::new(node.raw)).ok()?;
         let from = *row_of.get(*place as usize)?;
-        let first = scanned.edges.len();
+        // A client may repeat a reference any number of times.
+        let mut edges = BTreeSet::new();
         for (urn, kind) in references(&resource) {
             if let Some(to) = known.find(urn)
                 && to != *place
             {
-                scanned.edges.push(Edge { from, to: *row_of.get(to as usize)?, kind });
+                edges.insert(Edge { from, to: *row_of.get(to as usize)?, kind });
             }
         }
-        if let Some(new) = scanned.edges.get_mut(first..) {
-            new.sort_unstable();
-        }
+        scanned.edges.extend(edges);
         let parent = parent.and_then(|parent| row_of.get(parent as usize)).copied();
         let depth = parent.and_then(|parent| scanned.rows.get(parent as usize));
         let members = members(node.raw).ok()?;
@@ -96,7 +95,6 @@ pub fn scan(text: &[u8]) -> Option<Scanned> {
             bytes: node.raw.len() as u64,
         });
     }
-    scanned.edges.dedup();
     count_below(&mut scanned.rows);
     Some(scanned)
 }
