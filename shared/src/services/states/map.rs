@@ -24,6 +24,9 @@ pub const READ_MAX: usize = 2_000;
 /// Stacks and states on a map, at most.
 pub const NODES_MAX: usize = 2_000;
 
+/// Arrows on a map, at most: each stack may read a hundred others.
+const ARROWS_MAX: usize = 10_000;
+
 /// States whose status is computed for a map, at most.
 pub const STATUSES_MAX: usize = 500;
 
@@ -99,7 +102,7 @@ pub async fn of_org(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Map
     let places: HashMap<StateId, usize> =
         states.ids.iter().zip(stacks.nodes.len()..).map(|(id, place)| (*id, place)).collect();
 
-    // An end that the caller may not see is not shown, and a deleted one neither.
+    // An end that the caller may not see is not shown, nor is a deleted one.
     let consumers: BTreeSet<StateId> = edges.iter().map(|edge| edge.ends.consumer).collect();
     let mut wanted: Vec<StateId> = consumers.into_iter().filter(|id| places.contains_key(id)).collect();
     wanted.truncate(STATUSES_MAX);
@@ -281,7 +284,10 @@ fn laid_out(nodes: Vec<Node>, arrows: Vec<Arrow>) -> Map {
         let (from, to) = (*new_places.get(&arrow.from)?, *new_places.get(&arrow.to)?);
         Some(Arrow { from, to, ..arrow })
     });
-    Map { nodes: placed.collect(), arrows: arrows.collect(), apart, is_cut }
+    let mut arrows: Vec<Arrow> = arrows.collect();
+    let is_cut = is_cut || arrows.len() > ARROWS_MAX;
+    arrows.truncate(ARROWS_MAX);
+    Map { nodes: placed.collect(), arrows, apart, is_cut }
 }
 
 #[cfg(test)]
@@ -354,5 +360,11 @@ mod tests {
         let map = laid_out(nodes, (1..count).map(arrow).collect());
         assert_eq!((map.nodes.len(), map.arrows.len()), (NODES_MAX, NODES_MAX - 1));
         assert!(map.is_cut);
+        // Few nodes may have many arrows.
+        let nodes: Vec<Node> = (0..150).map(stack).collect();
+        let arrow = |from, to| Arrow { from, to, kind: Kind::Stack, is_stale: None, outputs: Vec::new() };
+        let arrows = (0..149).flat_map(|from| (from + 1..150).map(move |to| arrow(from, to))).collect();
+        let map = laid_out(nodes, arrows);
+        assert_eq!((map.nodes.len(), map.arrows.len(), map.is_cut), (150, ARROWS_MAX, true));
     }
 }
