@@ -70,6 +70,8 @@ pub(crate) trait Visitor<'a> {
     fn object_ends(&mut self, _end: usize) {}
     /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at offset `start`.
     fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
+    /// A string that is no member of an object, as in the text, begins at offset `start`.
+    fn text(&mut self, _value: &'a str, _start: usize) {}
 }
 
 /// Ignores everything.
@@ -244,8 +246,10 @@ impl<'a> Reader<'a> {
                 Some(b'"') => {
                     let start = self.at;
                     self.skip_string()?;
-                    if self.open.last() == Some(&b'{') {
-                        visitor.text_member(name, self.text_since(start), start);
+                    let value = self.text_since(start);
+                    match self.open.last() {
+                        Some(b'{') => visitor.text_member(name, value, start),
+                        _ => visitor.text(value, start),
                     }
                 }
                 Some(b'-' | b'0'..=b'9') => self.skip_number()?,

@@ -58,8 +58,8 @@ pub fn replace(value: &mut Value, opened: &mut impl Iterator<Item = Value>) {
 /// What stands for a secret in JSON that is shown.
 const SHOWN: &str = r#"{"secret":true}"#;
 
-/// JSON with `{"secret":true}` for each secret, encrypted or not. The rest stays as it is. `None` for a text that is not
-/// JSON.
+/// JSON with `{"secret":true}` for each secret, encrypted or not, and for each string with a secret in JSON: providers
+/// have such strings in their settings. The rest stays as it is. `None` for a text that is not JSON.
 pub fn masked(text: &str) -> Option<String> {
     let mut places = Places { open: Vec::new(), found: Vec::new() };
     let mut reader = Reader::new(text);
@@ -79,7 +79,7 @@ pub fn masked(text: &str) -> Option<String> {
 struct Places {
     /// The open objects: where each begins, and whether it is a secret.
     open: Vec<(usize, bool)>,
-    /// The outermost secrets, in text order.
+    /// The outermost secrets, and strings with secrets, in text order.
     found: Vec<Range<usize>>,
 }
 
@@ -95,12 +95,21 @@ impl<'a> Visitor<'a> for Places {
         }
     }
 
-    fn text_member(&mut self, name: &'a str, value: &'a str, _: usize) {
+    fn text_member(&mut self, name: &'a str, value: &'a str, start: usize) {
+        self.text(value, start);
         if unquote(value) == SECRET
             && unquote(name) == SIGNATURE
             && let Some((_, is_secret)) = self.open.last_mut()
         {
             *is_secret = true;
+        }
+    }
+
+    fn text(&mut self, value: &'a str, start: usize) {
+        let is_long = value.len() > SIGNATURE.len() + SECRET.len();
+        let has_secret = |text: &str| [SIGNATURE, SECRET].iter().all(|word| text.contains(word));
+        if is_long && has_secret(&unquote(value)) {
+            self.found.push(start..start + value.len());
         }
     }
 }
@@ -159,6 +168,13 @@ mod tests {
         let text = |of: &str| format!(r#"{{"n":1e400 ,"a":[{of},{{"b":{of}}}],"ciphertext":"{SECRET}"}}"#);
         for one in [&secret, &escaped, &nested] {
             assert_eq!(masked(&text(one)).unwrap(), text(SHOWN), "{one}");
+        }
+        // A string of JSON, once and twice.
+        let once = serde_json::to_string(&secret).unwrap();
+        let twice = serde_json::to_string(&format!("[{once}]")).unwrap();
+        for one in [&once, &twice] {
+            assert_eq!(masked(&text(one)).unwrap(), text(SHOWN), "{one}");
+            assert_eq!(masked(one).unwrap(), SHOWN);
         }
         let other = secret.replace(SECRET, "c44067f5952c0a294b673a41bacd8c17");
         assert_eq!(masked(&other).unwrap(), other, "assets and references are no secrets");
