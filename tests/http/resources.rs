@@ -4,12 +4,13 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::role::Role;
-use statewright_shared::layout::{Record, StackHead, StackVersion, put};
+use statewright_shared::layout::{Record, StackHead, StackVersion, delete, put};
 use statewright_shared::ports::{Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check;
 use statewright_shared::services::stacks::indexing;
@@ -590,6 +591,26 @@ async fn versions_of_an_older_program_are_indexed_by_the_operator() {
     assert!(kept.indexes() < before);
     assert_eq!(kept.problems().await, [""; 0]);
     assert_eq!(history(&stack, "a").await, whole);
+}
+
+#[tokio::test]
+async fn the_index_of_a_version_that_is_erased_meanwhile_is_deleted() {
+    let kept = Kept::with(Retention::DEFAULT).await;
+    let stack = Stack::new(&kept.app).await;
+    sizes(&stack, 1..=3).await;
+    kept.without_indexes(1..=3).await;
+    let id = kept.stack().await;
+    let erase_second = |number: u64| {
+        if number == 1 {
+            let write = delete(StackVersion::key(id, 2), Expect::Any);
+            kept.ledger.commit(vec![write]).now_or_never().unwrap().unwrap();
+        }
+    };
+    let indexed = indexing::index(&kept.app.context, id, erase_second).await.unwrap();
+    assert_eq!((indexed.versions, indexed.indexed, kept.indexes()), (3, 2, 3));
+    kept.app.advance(Duration::from_secs(40 * 86_400));
+    kept.sweep().await;
+    assert_eq!(kept.indexes(), 2);
 }
 
 #[tokio::test]

@@ -304,7 +304,7 @@ async fn erase_versions(
                 return Ok(false);
             }
         }
-        // The writes have no condition, so they cannot be refused.
+        // If they are refused, the same versions are read again.
         let _ = store::commit(ctx, retention::erase_versions(ctx, stack, &page.items, blobs_at)).await?;
     }
 }

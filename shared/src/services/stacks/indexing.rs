@@ -44,7 +44,9 @@ pub async fn index(ctx: &Context, stack: StackId, mut each: impl FnMut(u64)) -> 
     let mut query = StackVersion::of_stack(stack).query(None, Order::Ascending, LISTED_AT_ONCE);
     loop {
         let page = store::query(ctx, &query).await?;
-        query.after = page.items.last().map(|item| item.key.sort.clone());
+        // Versions that were published meanwhile come too: the last page is empty.
+        let Some(last) = page.items.last() else { return Ok(done) };
+        query.after = Some(last.key.sort.clone());
         for item in &page.items {
             let version = StackVersion::decode(&item.value)?;
             let number = version.version;
@@ -57,9 +59,6 @@ pub async fn index(ctx: &Context, stack: StackId, mut each: impl FnMut(u64)) -> 
             before = Some(snapshot);
             done.versions += 1;
             each(number);
-        }
-        if !page.more {
-            return Ok(done);
         }
     }
 }
@@ -101,6 +100,11 @@ async fn attach(
         let (Some(stored), Some(head)) =
             futures::try_join!(store::read(ctx, &key), store::read(ctx, &head_key))?
         else {
+            // Nothing names the new blob.
+            if let Some(index) = &index {
+                let due = Due::Blob { key: version.snapshot.index_blob(index), stack: Some(stack) };
+                let _ = store::commit(ctx, vec![due_write(ctx, &due, ctx.now().plus(BLOB_OUTLIVES))]).await?;
+            }
             return Ok(false);
         };
         let mut next = stored.value.clone();

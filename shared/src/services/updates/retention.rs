@@ -19,7 +19,7 @@ use crate::layout::{
     Broken, Due, EventBatch, KeyPrefix, Payload, Record, Slot, StackHead, StackOutputs, StackVersion,
     UpdateDetail, UpdateEntry, UpdateSummary, check, delete,
 };
-use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Timestamp, Write};
+use crate::ports::{BlobKey, Expect, Item, ItemKey, Order, Revision, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, Next, Pages, Swept, due_write};
 use crate::services::{Error, store};
 
@@ -204,6 +204,7 @@ pub(crate) async fn erase_items<T>(
 /// The fields of a version that pruning needs.
 struct Listed {
     key: ItemKey,
+    revision: Revision,
     number: u64,
     update: UpdateId,
     /// Those of its snapshot.
@@ -219,7 +220,7 @@ async fn list_versions(ctx: &Context, stack: StackId) -> Result<Vec<Listed>, Err
         for item in page.items {
             let StackVersion { version: number, update, snapshot, .. } = StackVersion::decode(&item.value)?;
             let blobs = snapshot.blobs().map(|(key, _)| key).collect();
-            listed.push(Listed { key: item.key, number, update, blobs });
+            listed.push(Listed { key: item.key, revision: item.revision, number, update, blobs });
         }
         if !page.more {
             return Ok(listed);
@@ -260,7 +261,8 @@ pub(crate) async fn prune(ctx: &Context, stack: StackId, swept: &mut Swept) -> R
         let now = ctx.now();
         let mut writes = vec![check(head_key.clone(), head.unchanged())];
         for version in some {
-            writes.push(delete(version.key.clone(), Expect::Any));
+            // If it was indexed since, it names another blob.
+            writes.push(delete(version.key.clone(), Expect::Revision(version.revision)));
             // A log that was kept because of this version can be erased now.
             writes.push(due_write(ctx, &Due::Update(version.update), now));
             let is_last_named = |blob: &&String| last_to_name.get(blob.as_str()) == Some(&version.number);
@@ -307,7 +309,8 @@ pub(crate) async fn sweep_blob(
     Ok(Next::Done)
 }
 
-/// The writes that erase versions of a stack that is erased as a whole, and the due items for their blobs.
+/// The writes that erase versions of a stack that is erased as a whole, and the due items for their blobs. They are
+/// refused if a version was indexed since it was read: then it names another blob.
 pub(crate) fn erase_versions(
     ctx: &Context,
     stack: StackId,
@@ -328,7 +331,7 @@ pub(crate) fn erase_versions(
                 tracing::warn!(%stack, sort, error = &error as &dyn std::error::Error, "damaged");
             }
         }
-        writes.push(delete(item.key.clone(), Expect::Any));
+        writes.push(delete(item.key.clone(), Expect::Revision(item.revision)));
     }
     let due = |key| due_write(ctx, &Due::Blob { key, stack: Some(stack) }, blobs_at);
     writes.extend(blobs.into_iter().map(due));
