@@ -375,7 +375,7 @@ pub(in crate::services) async fn resource_text(
     Ok(text)
 }
 
-/// Keeps a part of what is written.
+/// Keeps a part of what is written, and refuses what comes after a write that completed it.
 struct Window {
     skip: u64,
     length: usize,
@@ -384,6 +384,9 @@ struct Window {
 
 impl Write for Window {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.found.len() == self.length {
+            return Err(std::io::Error::other("the part is complete"));
+        }
         let skipped = usize::try_from(self.skip).unwrap_or(usize::MAX).min(bytes.len());
         self.skip -= skipped as u64;
         let rest = bytes.get(skipped..).unwrap_or_default();
@@ -430,5 +433,20 @@ pub(in crate::services) async fn check(
     match u64::from(opened.directory.row_count()) == snapshot.resource_count {
         true => Ok(()),
         false => Err(wrong("its number of resources differs from the one of the snapshot")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_keeps_its_part_and_ends_the_work_behind_it() {
+        let mut window = Window { skip: 3, length: 4, found: Vec::new() };
+        for part in ["ab", "cde", "fghi"] {
+            assert_eq!(window.write(part.as_bytes()).unwrap(), part.len());
+        }
+        assert_eq!(window.found, b"defg");
+        assert!(window.write(b"j").is_err());
     }
 }
