@@ -10,7 +10,7 @@ use crate::api::path::{SecondVersionPath, StackPath, VersionPath};
 use crate::api::query::{Parameters, number, position, write_position};
 use crate::api::response::{Answer, json, json_of, user_named};
 use crate::domain::deployment::Named;
-use crate::domain::resource_index::{Differences, PropertyChange};
+use crate::domain::resource_index::{Differences, PropertyChange, Row};
 use crate::domain::update::Outcome;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -93,7 +93,8 @@ pub(crate) async fn resource(
     let Detail { mut row, view, .. } = detail;
     row.id = view.id;
     let texts = [&view.inputs, &view.outputs].into_iter().flatten().map(String::len);
-    let bytes = texts.sum::<usize>() + row.bytes();
+    let others = detail.dependencies.iter().chain(&detail.dependents).map(|related| related.row.bytes());
+    let bytes = texts.chain(others).sum::<usize>() + row.bytes();
     let more = ResourceDetail {
         version: detail.version,
         history_from: detail.since,
@@ -215,7 +216,8 @@ pub(crate) async fn neighbours(
     let hops = number(&query, "hops")?.unwrap_or(1);
     let found = neighbours_service::neighbours(&app, &caller, &address, which(&query)?, hops);
     let Neighbours { version, nodes, edges, is_cut } = Box::pin(found).await?;
-    json(&ResourceNeighbours {
+    let bytes = nodes.iter().map(Row::bytes).sum();
+    let shown = ResourceNeighbours {
         version,
         nodes: nodes.into_iter().map(|row| ResourceRow::of(row, false)).collect(),
         edges: edges
@@ -223,5 +225,6 @@ pub(crate) async fn neighbours(
             .map(|edge| ResourceEdge { from: edge.from, to: edge.to, kind: edge.kind.as_str().to_owned() })
             .collect(),
         is_cut,
-    })
+    };
+    json_of(bytes, shown).await
 }
