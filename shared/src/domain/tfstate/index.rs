@@ -14,6 +14,11 @@ pub const NAMED_MAX: usize = 50;
 /// Instances in an index, at most. A larger state has no index, and the changes of its versions are unknown.
 const ENTRIES_MAX: usize = 100_000;
 
+/// Bytes of addresses and providers of resources that their instances repeat, at most, in all of a state. A name may
+/// have any length, so a short text with many instances of one resource would take any memory. The resources of a state
+/// with more are unknown.
+pub(super) const REPEATED_BYTES_MAX: usize = 64 << 20;
+
 /// Replaces a line break in an address.
 const ESCAPED_LINE_BREAK: &str = "\\n";
 
@@ -43,12 +48,13 @@ impl Index {
     /// Reads the `resources` of a state of format 4.
     ///
     /// # Errors
-    /// [`json::Malformed`] for another form, and for too many instances.
+    /// [`json::Malformed`] for another form, for too many instances, and for too long addresses.
     pub(super) fn read(reader: &mut Reader<'_>) -> json::Result<Self> {
         // `scratch` is reused for what is read on the way.
         let (mut entries, mut scratch): (Vec<(String, [u8; 8])>, Vec<u8>) = (Vec::new(), Vec::new());
+        let mut repeated = REPEATED_BYTES_MAX;
         reader.array(|reader| {
-            read_resource(reader, &mut |Whole { address, provider, text, .. }: Whole<'_>| {
+            read_resource(reader, &mut repeated, &mut |Whole { address, provider, text, .. }: Whole<'_>| {
                 scratch.clear();
                 append_without_space(&mut scratch, provider);
                 append_without_space(&mut scratch, text);
@@ -229,8 +235,12 @@ struct Instance<'a> {
     deposed: Option<Cow<'a, str>>,
 }
 
-/// Reads a resource and passes each of its instances on.
-pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<'_>)) -> json::Result<()> {
+/// Reads a resource and passes each of its instances on. `repeated` is what is left of [`REPEATED_BYTES_MAX`].
+pub(super) fn read_resource(
+    reader: &mut Reader<'_>,
+    repeated: &mut usize,
+    each: &mut dyn FnMut(Whole<'_>),
+) -> json::Result<()> {
     let (mut module, mut mode, mut kind, mut name) = (None, None, None, None);
     let mut provider = "";
     let mut instances = Vec::new();
@@ -255,6 +265,9 @@ pub(super) fn read_resource(reader: &mut Reader<'_>, each: &mut dyn FnMut(Whole<
     let dot = if module.is_empty() { "" } else { "." };
     let data = if mode == "data" { "data." } else { "" };
     let of = format!("{module}{dot}{data}{kind}.{name}").replace('\n', ESCAPED_LINE_BREAK);
+    let each_bytes = of.len().saturating_add(provider.len());
+    let more = each_bytes.saturating_mul(instances.len().saturating_sub(1));
+    *repeated = repeated.checked_sub(more).ok_or_else(|| reader.expected("shorter addresses"))?;
     for Instance { text, key, deposed } in instances {
         let mut address = of.clone();
         if let Some(key) = key {
@@ -387,6 +400,17 @@ mod tests {
         assert_eq!(changes.removed, ["t.c", "t.c (deposed 0badf00d)"]);
         assert_eq!((changes.added_count, changes.changed_count, changes.removed_count), (2, 1, 2));
         assert_eq!(before.changes_since(&before), Changes::default());
+    }
+
+    #[test]
+    fn a_long_name_is_not_repeated_for_any_number_of_instances() {
+        let of = |count: usize| {
+            let name = "n".repeat(1 << 20);
+            let instances: Vec<_> = (0..count).map(|key| format!(r#"{{"index_key":{key}}}"#)).collect();
+            format!(r#"[{{"type":"t","name":"{name}","instances":[{}]}}]"#, instances.join(","))
+        };
+        assert_eq!(index_of(&of(3)).unwrap().len(), 3);
+        assert!(index_of(&of(100)).is_err());
     }
 
     #[test]

@@ -76,7 +76,9 @@ pub(super) fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool
 
 fn read_all(reader: &mut Reader<'_>, found: &mut dyn FnMut(Whole<'_>)) -> json::Result<bool> {
     let start = reader.start();
-    let read = reader.optional(|reader| reader.array(|reader| index::read_resource(reader, found)));
+    let mut repeated = index::REPEATED_BYTES_MAX;
+    let read = reader
+        .optional(|reader| reader.array(|reader| index::read_resource(reader, &mut repeated, found)));
     if read.is_ok() {
         return Ok(true);
     }
