@@ -594,6 +594,20 @@ async fn versions_of_an_older_program_are_indexed_by_the_operator() {
 }
 
 #[tokio::test]
+async fn the_operator_indexes_what_is_left_of_a_history() {
+    let retention = Retention { versions: NonZeroU64::new(2), ..Retention::DEFAULT };
+    let kept = Kept::with(retention).await;
+    let stack = Stack::new(&kept.app).await;
+    sizes(&stack, 1..=4).await;
+    kept.app.advance(Duration::from_secs(3_600));
+    kept.sweep().await;
+    kept.without_indexes(3..=4).await;
+    assert_eq!(kept.index().await, 2);
+    let lines = history(&stack, "a").await;
+    assert_eq!(lines, ["4 change: inputs.size changed 3>4", "3 seen: ", "erased 2"]);
+}
+
+#[tokio::test]
 async fn the_index_of_a_version_that_is_erased_meanwhile_is_deleted() {
     let kept = Kept::with(Retention::DEFAULT).await;
     let stack = Stack::new(&kept.app).await;

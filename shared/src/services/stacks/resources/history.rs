@@ -150,7 +150,12 @@ impl Reader<'_> {
     async fn before(&mut self, link: &Link) -> Result<Step, Error> {
         let version = link.record.version;
         match link.entry.before {
-            0 if link.since == version && version > 1 => Ok(Step::End(End::Unindexed(version - 1))),
+            0 if link.since == version && version > 1 => {
+                let before = version - 1;
+                let kept = store::read(self.ctx, &StackVersion::key(self.id, before)).await?;
+                let end = if kept.is_some() { End::Unindexed(before) } else { End::Erased(before) };
+                Ok(Step::End(end))
+            }
             0 => Ok(Step::End(End::Created(version))),
             before if before < version => self.step(before).await,
             _ => Err(Error::Broken(format!("the index of version {version} of stack {} leads on", self.id))),
