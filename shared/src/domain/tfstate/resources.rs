@@ -77,8 +77,8 @@ pub(super) fn each(text: &[u8], found: &mut dyn FnMut(Whole<'_>)) -> Result<bool
 fn read_all(reader: &mut Reader<'_>, found: &mut dyn FnMut(Whole<'_>)) -> json::Result<bool> {
     let start = reader.start();
     let mut repeated = index::REPEATED_BYTES_MAX;
-    let read = reader
-        .optional(|reader| reader.array(|reader| index::read_resource(reader, &mut repeated, found)));
+    let read =
+        reader.optional(|reader| reader.array(|reader| index::read_resource(reader, &mut repeated, found)));
     if read.is_ok() {
         return Ok(true);
     }
