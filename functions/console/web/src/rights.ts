@@ -17,10 +17,19 @@ export interface Unit {
 /** The person's login. */
 export const useLogin = () => useQuery(queries.user).data?.githubLogin;
 
-/** Whether a pattern matches a whole text. `*` stands for any characters. */
+/** Whether a pattern matches a whole text. `*` stands for any characters. It takes time in proportion to both. */
 function matches(pattern: string, text: string): boolean {
-  const parts = pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
+  const [first = "", ...others] = pattern.split("*");
+  const last = others.pop();
+  if (last === undefined) return pattern === text;
+  if (!text.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of others) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return text.length - at >= last.length && text.endsWith(last);
 }
 
 /** Whether a part of an organization reaches a unit. */

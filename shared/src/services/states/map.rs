@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{dependencies, staleness};
+use crate::account;
 use crate::context::Context;
 use crate::domain::access::{Tags, Unit};
 use crate::domain::deployment::referenced;
@@ -187,6 +188,7 @@ async fn read_stacks(ctx: &Context, org: &OrgName, sight: &Sight<'_>) -> Result<
         Ok(())
     })
     .await?;
+    account::take(found.references.iter().flatten().map(String::len).sum()).await?;
     Ok(found)
 }
 

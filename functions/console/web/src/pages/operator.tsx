@@ -20,6 +20,7 @@ function Server() {
   const org = useOrg();
   const status = useQuery(queries.serverStatus);
   const storage = useQuery(queries.serverStorage);
+  const ownOrgs = useQuery(queries.user).data?.organizations.map((one) => one.githubLogin) ?? [];
   useTitle("Server");
   return (
     <>
@@ -75,12 +76,12 @@ function Server() {
                     return (
                       <tr key={update.updateID}>
                         <td>
-                          {update.stack ? (
+                          {update.stack && ownOrgs.includes(org) ? (
                             <Link className="strong" to="/$org/$project/$stack" params={{ org, project, stack }}>
                               {update.stack}
                             </Link>
                           ) : (
-                            update.updateID
+                            (update.stack ?? update.updateID)
                           )}
                         </td>
                         <td>{update.by}</td>
