@@ -26,7 +26,7 @@ async fn start(folder: &Path) -> (Child, String, String) {
     let console = url("The console is also on ").await;
     // Until it has printed the token.
     while lines.next_line().await.unwrap().is_some_and(|line| !line.starts_with("    statewright login ")) {}
-    // A server whose output nobody reads any more ends.
+    // A server whose output is closed ends.
     tokio::spawn(async move { while lines.next_line().await.is_ok_and(|line| line.is_some()) {} });
     (server, main, console)
 }

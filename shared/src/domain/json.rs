@@ -70,7 +70,7 @@ pub(crate) trait Visitor<'a> {
     fn object_ends(&mut self, _end: usize) {}
     /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at offset `start`.
     fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
-    /// A string that is no member of an object, as in the text, begins at offset `start`.
+    /// A string outside of the members of an object, as in the text, begins at offset `start`.
     fn text(&mut self, _value: &'a str, _start: usize) {}
 }
 

@@ -199,6 +199,24 @@ async fn listen_if_free(expected: Option<SocketAddr>) -> Option<TcpListener> {
     }
 }
 
+/// Listens at the other address that `localhost` may lead to, if this one is named so. Otherwise another user of the
+/// machine could listen there, and get the tokens of clients.
+async fn listen_at_twin(address: SocketAddr) -> Option<TcpListener> {
+    let twin = twin(address)?;
+    match TcpListener::bind(twin).await {
+        Ok(listener) => Some(listener),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+            tracing::warn!(
+                "another program listens on {twin}, and `localhost` may lead to it: stop it, or use \
+                 http://{address} in clients"
+            );
+            None
+        }
+        // The machine does not have this address, so no program can listen there.
+        Err(_) => None,
+    }
+}
+
 fn address(listener: &TcpListener) -> anyhow::Result<SocketAddr> {
     listener.local_addr().context("the listening socket has no address")
 }
