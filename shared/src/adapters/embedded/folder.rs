@@ -51,7 +51,8 @@ pub struct DataFolder {
 pub enum FolderError {
     /// There is no such folder, and it must not be created.
     #[error(
-        "there is no data folder at {}. Name the folder of a server, or start a server, which creates one",
+        "there is no data folder at {}. This command opens the data itself, without a server: name its folder with --data, or \
+         start a server, which creates one. Who has only an access token uses the console or the HTTP API",
         path.display()
     )]
     Absent { path: PathBuf },

@@ -156,8 +156,8 @@ impl std::fmt::Display for NotAllowed {
         if let Some(may) = may.filter(|may| !may.gives(*needs)) {
             write!(
                 f,
-                ", and the token {:?} of {login} allows at most {may}: use another token, or have the operator make one with \
-                 `statewright token create NAME --user {login} --may {}`",
+                ", and the token {:?} of {login} allows at most {may}: use another token; {login} makes one in the console, \
+                 and the operator with `statewright token create NAME --user {login} --may {}`",
                 token.as_str(),
                 needs.role()
             )?;
@@ -167,11 +167,14 @@ impl std::fmt::Display for NotAllowed {
             write!(f, ". The user needs it too")?;
         }
         let (org, role_needed) = (org.as_ref().map_or("ORGANIZATION", OrgName::as_str), needs.role());
-        write!(f, ", and {login} has {role}: an admin of {org} or the operator grants more ")?;
+        write!(
+            f,
+            ", and {login} has {role}: an admin of {org} grants more in the console or by the API, and the operator "
+        )?;
         if let Some(within) = on.as_deref().and_then(|on| on.split_once('/')).map(|(_, within)| within) {
             write!(
                 f,
-                "there with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
+                "with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
             )?;
         }
         write!(f, "with `statewright org member role {org} {login} {role_needed}`")?;

@@ -133,7 +133,7 @@ pub enum ExchangeError {
     #[error(
         "the organization does not accept this token: its issuer must be registered, its audience must be \
          urn:pulumi:org:ORGANIZATION, it must be valid now, and a policy of the issuer must allow the requested \
-         token; the server's audit log says which of these failed"
+         token; the operator sees in the server's audit log which of these failed"
     )]
     NotAccepted,
     /// A policy allows a personal token of this user, who has not consented.
@@ -153,7 +153,8 @@ pub enum ExchangeError {
     NoTeam { team: TeamName, org: OrgName },
     /// The keys of the issuer are not known and cannot be fetched now.
     #[error(
-        "the keys of the token's issuer cannot be fetched now: try again in a minute; the server's audit log says why"
+        "the keys of the token's issuer cannot be fetched now: try again in a minute; the operator sees why in the server's \
+         audit log"
     )]
     KeysUnavailable,
     /// Proofs that were not accepted came from this address, or with this access key. None is checked until the wait is

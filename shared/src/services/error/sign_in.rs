@@ -113,7 +113,8 @@ pub enum SignInError {
     },
     /// The invitation is wrong, used or too old.
     #[error(
-        "this invitation is not valid, was used already, or is too old: ask the operator for another one"
+        "this invitation is not valid, was used already, or is too old: ask an admin of your organization or the operator \
+         for another one"
     )]
     NoInvitation,
     /// A user has no session of this ID.

@@ -90,22 +90,22 @@ fn a_refusal_names_the_role_and_who_grants_it() {
     let bob = caller(&[("acme", Role::Plan)], None).asking_for(Right::Apply);
     assert_eq!(
         text_of(check(&bob)),
-        "this needs the role apply in acme, and bob has plan: an admin of acme or the operator grants more with \
-         `statewright org member role acme bob apply`"
+        "this needs the role apply in acme, and bob has plan: an admin of acme grants more in the console or by the API, and \
+         the operator with `statewright org member role acme bob apply`"
     );
     let address = StackAddress::parse("acme", "web", "dev").unwrap();
     let seen = sight(&bob, "acme", &[]).unwrap();
     assert_eq!(
         text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this")),
-        "this needs the role apply in acme/web/dev, and bob has plan: an admin of acme or the operator grants more there \
-         with `statewright org grant add acme user:bob web/dev apply`, or in all of acme with `statewright org member \
-         role acme bob apply`"
+        "this needs the role apply in acme/web/dev, and bob has plan: an admin of acme grants more in the console or by the \
+         API, and the operator with `statewright org grant add acme user:bob web/dev apply`, or in all of acme with \
+         `statewright org member role acme bob apply`"
     );
     let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Right::Apply);
     assert_eq!(
         text_of(check(&ci)),
-        "this needs the role apply in acme, and the token \"ci\" of bob allows at most plan: use another token, or \
-         have the operator make one with `statewright token create NAME --user bob --may apply`"
+        "this needs the role apply in acme, and the token \"ci\" of bob allows at most plan: use another token; bob \
+         makes one in the console, and the operator with `statewright token create NAME --user bob --may apply`"
     );
     let both = caller(&[("acme", Role::Outputs)], Some(Role::Plan)).asking_for(Right::Apply);
     let message = text_of(check(&both));
