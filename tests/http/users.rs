@@ -129,7 +129,10 @@ async fn existing_and_missing_things_are_refused_by_name() {
     let refused = words(orgs::create(ctx, &org("gamma"), &[login("nobody")]).await.unwrap_err());
     assert_eq!(refused, "user nobody not found: check the name");
     let refused = words(users::create(ctx, &login(USER), &[], Role::Member).await.unwrap_err());
-    assert_eq!(refused, "user alice already exists: choose another name");
+    assert_eq!(
+        refused,
+        "user alice already exists: choose another name, or add this user to an organization as a member"
+    );
     let refused = words(users::create(ctx, &login("bob"), &[org("gamma")], Role::Member).await.unwrap_err());
     assert_eq!(refused, "organization gamma not found: check its name, and that your user is a member");
     let refused = words(users::create(ctx, &login("operator"), &[], Role::Member).await.unwrap_err());

@@ -9,7 +9,7 @@ use crate::ports::Timestamp;
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// A user of this name exists.
-    #[error("user {0} already exists: choose another name")]
+    #[error("user {0} already exists: choose another name, or add this user to an organization as a member")]
     UserExists(Login),
     /// An organization of this name exists.
     #[error("organization {0} already exists: choose another name")]

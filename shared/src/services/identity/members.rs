@@ -60,10 +60,14 @@ pub async fn invite(
     };
     let has = user.value.role_in(org).ok_or_else(|| IdentityError::UserExists(login.clone()))?;
     if user.value.orgs.len() > 1 {
-        return Err(refused("this user is in another organization too, so the operator has to"));
+        return Err(refused(
+            "this user is in another organization too, so only the operator can invite them",
+        ));
     }
     if passwords::is_set(ctx, login).await? || !sign_in::accounts(ctx, login).await?.is_empty() {
-        return Err(refused("this user has a password or an account of a provider, so the operator has to"));
+        return Err(refused(
+            "this user has a password or an account of a provider, so only the operator can invite them",
+        ));
     }
     Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, has))
 }
