@@ -72,9 +72,7 @@ async fn who(client: &Client) -> anyhow::Result<Who> {
 impl Who {
     fn describe(&self) -> String {
         let of = match &self.organizations[..] {
-            [] => {
-                "not in an organization yet: ask the operator to run `statewright org member add`".to_owned()
-            }
+            [] => "not in an organization yet: ask an admin of one to add you".to_owned(),
             some => format!("member of {}", some.join(", ")),
         };
         format!("{} at {}, {of}", self.user, self.server)
