@@ -454,6 +454,9 @@ async fn access_is_exported_and_applied_as_one_document() {
     let mut wanted = json!({ "version": "0", "teams": { "ops": team }, "grants": grants });
     let difference = put("?dryRun=true", &wanted).await.expect(200);
     assert_eq!(difference["teamsAdded"], json!(["ops"]));
+    for misspelled in ["?dry-run=true", "?dryRun=1", "?dryRun=yes", "?dryRun=true&force=true"] {
+        assert!(put(misspelled, &wanted).await.refused(400).contains("dryRun=true"), "{misspelled}");
+    }
     assert_eq!(app.get(&path).send().await.expect(200), empty, "a dry run changes nothing");
     assert_eq!(put("", &wanted).await.expect(200), difference);
     let words = put("", &wanted).await.refused(409);

@@ -179,6 +179,12 @@ async fn a_personal_token_gets_a_name_and_a_machine_token_needs_one() {
         let refused = app.post(PERSONAL, &body).send().await.refused(400);
         assert!(refused.contains(words), "{body}: {refused}");
     }
+    // What may be meant as a limit is not left out.
+    for path in [PERSONAL, &of_org()] {
+        let misspelled = json!({ "name": "limited", "role": "plan" });
+        let words = app.post(path, &misspelled).send().await.refused(400);
+        assert!(words.contains("unknown field `role`") && words.contains("`roleID`"), "{words}");
+    }
     let unknown = app.post(PERSONAL, &json!({ "roleID": "owner" })).send().await.refused(404);
     assert!(unknown.contains("use one of none, view"), "{unknown}");
     let two = json!({ "name": "two", "admin": true, "roleID": "plan" });

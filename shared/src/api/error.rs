@@ -317,6 +317,7 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::TooLongToEncrypt
         | InvalidInput::TooManyDataKeys(_) => Reason::LimitExceeded,
         InvalidInput::NoUrn
+        | InvalidInput::DryRun
         | InvalidInput::Lock(_)
         | InvalidInput::Label(_)
         | InvalidInput::Filter(_)

@@ -11,9 +11,10 @@ use crate::domain::role::Role;
 use crate::layout::TokenEntry;
 use crate::ports::Timestamp;
 
-/// `POST /api/user/tokens`. The members after `expires` are of this server alone.
+/// `POST /api/user/tokens`. The members after `expires` are of this server alone. An unknown member is refused, because it
+/// may be meant as a limit of the token.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPersonalToken {
     pub description: Option<String>,
     /// Seconds since the epoch; 0 for never.
@@ -31,7 +32,7 @@ pub struct NewPersonalToken {
 
 /// `POST /api/orgs/{org}/tokens`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewOrgToken {
     pub name: Option<String>,
     pub description: Option<String>,
@@ -48,7 +49,7 @@ pub struct NewOrgToken {
 
 /// `POST /api/orgs/{org}/teams/{team}/tokens`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewTeamToken {
     pub name: Option<String>,
     pub description: Option<String>,

@@ -1,5 +1,7 @@
 //! Grants, the document of all of them, and why somebody may do something.
 
+use std::collections::HashMap;
+
 use axum::extract::{Query, State};
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue};
@@ -76,6 +78,16 @@ pub(crate) async fn export(State(app): State<App>, caller: Caller, OrgPath(org):
     Ok(answer)
 }
 
+/// Whether nothing shall change. Any other text is refused: a misspelled one would change everything.
+fn dry_run(query: &HashMap<String, String>) -> Result<bool, InvalidInput> {
+    match query.get("dryRun").map(String::as_str) {
+        _ if query.keys().any(|name| name != "dryRun") => Err(InvalidInput::DryRun),
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(InvalidInput::DryRun),
+    }
+}
+
 /// Replaces the teams and grants, or with `dryRun=true` only shows what that would change.
 pub(crate) async fn apply(
     State(app): State<App>,
@@ -87,7 +99,7 @@ pub(crate) async fn apply(
     let (document, version) = body.read()?;
     let expected = headers.get(IF_MATCH).and_then(|value| value.to_str().ok()).filter(|it| *it != "*");
     let expected = expected.map(|expected| expected.trim_matches('"').to_owned()).or(version);
-    let dry_run = query.get("dryRun").is_some_and(|value| value == "true");
+    let dry_run = dry_run(&query)?;
     if dry_run {
         context.detail("a dry run");
     }

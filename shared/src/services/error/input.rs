@@ -179,6 +179,18 @@ pub enum InvalidInput {
         /// The maximum number of labels.
         max: usize,
     },
+    /// A filter of resources has too many words.
+    #[error("the filter has too many words: use at most {max}")]
+    TooManyWords {
+        /// The maximum number of words.
+        max: usize,
+    },
+    /// A rights document is sent with an unknown parameter.
+    #[error("unknown parameter: use dryRun=true to see what would change, or none to change it")]
+    DryRun,
+    /// A request about a resource does not name it.
+    #[error("no resource is named: add its URN as the parameter urn")]
+    NoUrn,
     /// A list of resources has a long filter.
     #[error("the filter of resources is too long: use at most {bytes_max} bytes")]
     ResourceFilter {

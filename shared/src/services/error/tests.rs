@@ -170,6 +170,7 @@ fn input() -> Vec<InvalidInput> {
         I::TooManyLabels { max: 32 },
         I::TooManyWords { max: 20 },
         I::NoUrn,
+        I::DryRun,
         I::Unsupported("an environment that belongs to the stack"),
         I::UpdateKind,
         I::UpdateResult("done".to_owned()),
