@@ -62,6 +62,13 @@ impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
         map.new.remove(key);
         map.old.remove(key);
     }
+
+    /// Forgets all values of which this is true. It reads every entry.
+    pub(crate) fn forget_those(&self, goes: impl Fn(&V) -> bool) {
+        let mut map = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        map.new.retain(|_, (_, value)| !goes(value));
+        map.old.retain(|_, (_, value)| !goes(value));
+    }
 }
 
 #[cfg(test)]
@@ -83,5 +90,9 @@ mod tests {
         drop(map);
         remembered.forget(&0);
         assert_eq!(get(0), None);
+        remembered.put(7, now, 70);
+        remembered.put(8, now, 80);
+        remembered.forget_those(|value| *value == 70);
+        assert_eq!((get(7), get(8)), (None, Some(80)));
     }
 }

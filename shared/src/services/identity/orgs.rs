@@ -131,6 +131,7 @@ pub(super) async fn change(
             membership::user_write(ctx, org, &user, role),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
+            forget(ctx, login);
             return Ok(Membership { role, changed: true });
         }
     }
@@ -184,6 +185,11 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
     remove(ctx, org, login, LastAdmin::MayGo).await
 }
 
+/// Forgets what this process knows of a user, so that a change of the membership takes effect here at once.
+fn forget(ctx: &Context, login: &Login) {
+    ctx.memory.callers.forget_those(|(_, user)| user.login == *login);
+}
+
 pub(super) async fn remove(
     ctx: &Context,
     org: &OrgName,
@@ -208,6 +214,7 @@ pub(super) async fn remove(
         }
         writes.extend(store::access::left(ctx, org, login).await?);
         if store::commit(ctx, writes).await?.is_ok() {
+            forget(ctx, login);
             return Ok(true);
         }
     }
