@@ -178,6 +178,8 @@ const LOOK_TOLERANCE: f64 = 5.0;
 fn compare_looks(name: &str, looks: &Looks) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/looks").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_PAGES").is_some() {
+        let folder = path.parent().expect("it has one");
+        std::fs::create_dir_all(folder).expect("the folder is there");
         let text = serde_json::to_string_pretty(looks).expect("it is JSON") + "\n";
         std::fs::write(&path, text).expect("the look is stored");
         return;
