@@ -135,7 +135,7 @@ function FormerNames({ name }: { name: StackName }) {
         {() =>
           renames.length === 0 ? (
             <p className="none">
-              {history.hasNextPage ? "The newest versions have no rename." : "No version was made by a rename or a transfer."}
+              {history.hasNextPage ? "The newest versions have this name." : "It had no other name."}
             </p>
           ) : (
             <ul className="plain-list">
