@@ -3,7 +3,7 @@
 //! Each page is checked as those of `browser.rs` are: for faults of accessibility in both themes, errors of the browser's
 //! console, requests to other machines, and its width on a phone.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use statewright_shared::domain::names::Login;
 use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{ORG, TestApp, USER};
