@@ -399,6 +399,7 @@ fn sent(route: &Route) -> Value {
         ("PATCH", "{guid}") => json!({ "state": "other" }),
         ("POST", _) if is_protocol => text(9, &[]),
         ("PUT", "access") => json!({ "teams": {}, "grants": [] }),
+        ("POST", "tokens") => json!({ "name": "other" }),
         ("PUT", "tfstate-policy") => json!({ "version": 0, "policy": {} }),
         ("POST", "tfstate-edges") => json!({ "producer": STATE, "output": "url", "consumer": "reader" }),
         (_, "{edge}") => json!({ "mock": 1 }),

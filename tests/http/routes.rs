@@ -314,6 +314,7 @@ async fn i8_walled_another_organization_looks_like_a_missing_one() {
             "/api/orgs/{org}/access" => json!({ "teams": {}, "grants": [] }),
             path if path.contains("{stack}/tags") => a_tag(),
             path if path.ends_with("/protection") => json!({ "reason": "it is production" }),
+            path if path.ends_with("/tokens") => json!({ "name": "other" }),
             _ => body_of_all.clone(),
         };
         let here = path(route, &stack.project, &run.id);
