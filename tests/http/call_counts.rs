@@ -172,7 +172,7 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     stack.get("/updates/latest").send().await.expect(200);
     note("latest update");
     stack.get("/updates/1/diff/1").send().await.expect(200);
-    note("comparison of versions");
+    note("compare versions");
     stack.get("/resources").send().await.expect(200);
     note("resources");
     stack.get("/resources?filter=id-a").send().await.expect(200);
@@ -297,6 +297,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     outputs             2 get, 1 commit (3)
     history page        1 get, 1 query (2)
     latest update       2 get (2)
+    compare versions    3 get, 2 blob get (3)
     resources           1 get, 1 blob get (2)
     resources filtered  1 get, 1 blob get (2)
     resources below one 1 get, 2 blob get (3)
@@ -415,6 +416,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     outputs             1 written, 2 read (3)
     history page        2 read (2)
     latest update       2 read (2)
+    compare versions    3 read, 2 got (5)
     resources           1 read, 1 got (2)
     resources filtered  1 read, 1 got (2)
     resources below one 1 read, 2 got (3)
