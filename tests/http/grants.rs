@@ -168,6 +168,7 @@ async fn a_list_reads_only_the_names_that_grants_reach() {
                     last_update: None,
                     resource_count: None,
                     is_updating: false,
+                    newest: None,
                     references: Vec::new(),
                 };
                 put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)

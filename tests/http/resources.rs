@@ -309,10 +309,10 @@ async fn only_those_who_see_the_stack_see_its_resources() {
     ] {
         stack.get(&path).send().await.expect(200);
         stack.get(&path).token(&outputs).send().await.refused(403);
-        for token in [&none, &foreign] {
-            let refused = stack.get(&path).token(token).send().await.refused(404);
+        for (token, status) in [(&none, 403), (&foreign, 404)] {
+            let refused = stack.get(&path).token(token).send().await.refused(status);
             let missing = stack.app.get(&format!("/api/stacks/{ORG}/{}/none{path}", stack.project));
-            let missing = missing.token(token).send().await.refused(404);
+            let missing = missing.token(token).send().await.refused(status);
             assert_eq!(refused.replace("/dev", "/none"), missing, "I8: as what does not exist");
         }
         stack.get(&path).anonymous().send().await.refused(401);

@@ -233,6 +233,8 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     ask(&["state", "import", "c.tfstate"]).await;
     is_as_shown("state diff", &ask(&["state", "diff", "2", "3"]).await);
     is_as_shown("state resources", &ask(&["state", "resources"]).await);
+    is_as_shown("state show", &ask(&["state", "show", "terraform_data.a"]).await);
+    is_as_shown("state history", &ask(&["state", "history", "terraform_data.a", "--last", "1"]).await);
     stack(&app, "shop").await;
     for size in 1..=2 {
         import(&app, "shop", &state("shop", "http://127.0.0.1:8080", &[("a", size)])).await;
@@ -308,6 +310,7 @@ async fn damage(folder: &Path) {
         resource_count: None,
         is_updating: false,
         references: Vec::new(),
+        newest: None,
     };
     let write = put(StackEntry::key(&address), Expect::Any, SystemIds.revision(), &name);
     data.ledger.commit(vec![write]).await.unwrap();

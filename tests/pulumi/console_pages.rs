@@ -99,6 +99,8 @@ const WITH_README: &str = r#"outputs:
 
     [out](https://shop.example/a) [script](javascript:alert(1)) [data](data:text/html,1) [here](/signout)
 
+    [![badge](https://shop.example/badge.svg)](https://shop.example/builds)
+
     ![logo](https://shop.example/logo.png) <img src="https://shop.example/x.png" onerror="alert(1)">
 
     <div style="position: fixed; inset: 0">over all</div>
@@ -113,9 +115,10 @@ async fn a_readme_is_shown_and_does_no_harm() {
     let app = TestApp::on(BACKEND).await;
     let cli = yaml(&app, "shop", WITH_README).await;
     cli.run(UP).await.assert_success();
-    let (mut page, _) = signed_in(&app, &format!("/{ORG}/shop/dev")).await;
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/shop/dev")).await;
     page.sees(".markdown h3:has-text('The shop <script>alert(1)</script>')").await;
     page.sees(".markdown a[href='https://shop.example/a'][rel='noreferrer nofollow']").await;
+    page.sees(".markdown a[href='https://shop.example/builds']:text-is('badge'):not(:has(a))").await;
     // An image is a link, and the value of another output is in the text.
     page.sees(".markdown a[href='https://shop.example/logo.png']:text-is('logo')").await;
     page.sees(".markdown p:has-text('It is at https://shop.example/, with')").await;
@@ -126,6 +129,13 @@ async fn a_readme_is_shown_and_does_no_harm() {
     assert!(!page.text().await.contains("hunter2"), "a secret is in the text");
     // Asks of other machines are among what is checked.
     page.check_page("console-readme").await;
+    // A table has a cell for each column in each row, and a page with a million of them would stop.
+    let table = format!("{}|\n    {}|\n{}", "|a".repeat(500), "|-".repeat(500), "    |x\n".repeat(3_000));
+    cli.yaml_project("shop", &format!("outputs:\n  readme: |\n    {table}"));
+    cli.run(UP).await.assert_success();
+    page.open(&format!("{console}/{ORG}/shop/dev")).await;
+    page.sees("section:has(h2:text-is('README')) pre.code:has-text('|x')").await;
+    page.sees("main:not(:has(.markdown))").await;
 }
 
 #[tokio::test]

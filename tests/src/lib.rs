@@ -29,6 +29,7 @@ pub mod issuer;
 pub mod meter;
 pub mod oracle;
 pub mod policies;
+pub mod questions;
 pub mod rows;
 pub mod running;
 pub mod terraform;

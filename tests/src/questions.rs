@@ -30,7 +30,8 @@ impl Answering {
     /// # Errors
     /// If the program has ended, or its answer is of another type.
     pub fn ask<T: DeserializeOwned>(&mut self, line: &str) -> io::Result<T> {
-        let questions = self.questions.as_mut().ok_or_else(|| io::Error::other("the program has no input"))?;
+        let questions =
+            self.questions.as_mut().ok_or_else(|| io::Error::other("the program has no input"))?;
         writeln!(questions, "{}", line.trim_end())?;
         questions.flush()?;
         let mut answer = String::new();

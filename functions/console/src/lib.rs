@@ -135,7 +135,7 @@ mod tests {
     /// The bytes that a browser loads before the page shows something, compressed, at most.
     const FIRST_LOAD_BYTES_MAX: usize = 220_000;
 
-    /// The bytes that a graph adds, with what lays it out.
+    /// The bytes of what draws graphs, compressed, at most. It is loaded when a graph is opened.
     const GRAPH_BYTES_MAX: usize = 60_000;
 
     fn served() -> Router {

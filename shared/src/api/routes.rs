@@ -18,8 +18,8 @@ use super::app::App;
 use super::error::Failure;
 use super::handlers::{
     audit, authorize, checkpoints, cli_login, dependencies, empty, environments, events, grants, health,
-    history, home, map, members, oidc, openapi, roles, secrets, service, sessions, settings, sign_in, stacks,
-    state_resources, states, teams, tfstate, tokens, updates, user,
+    history, home, map, members, oidc, openapi, resources, roles, secrets, server, service, sessions,
+    settings, sign_in, stacks, state_resources, states, teams, tfstate, tokens, updates, user,
 };
 use super::path::OrgPath;
 use super::response::{self, json_text};
@@ -27,9 +27,9 @@ use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, St
 use super::route::Shapes;
 use super::shapes::{
     anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, state, state_resource,
-    state_resource_values, state_resources_page, state_version, state_versions, states_page, statuses,
-    templates,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
+    state_resource, state_resource_values, state_resources_page, state_version, state_versions, states_page,
+    statuses, templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};
@@ -71,7 +71,7 @@ use crate::wire::pulumi::{
 use crate::wire::resources::{ResourceHistory, ResourceNeighbours, Resources, VersionDifferences};
 use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
-use crate::wire::state_resources::{AskValues, ResourceHistory};
+use crate::wire::state_resources::{AskValues, StateResourceHistory};
 use crate::wire::tfstate::{
     AllOutputs, Compliance, DeletedStates, Difference, Lock, LockInfo, Locks, NewLabelPolicy, NewState,
     Outputs, OutputsOf, Restored, Schemas, SchemasEdit, ShownLabelPolicy, State as OneState, StateEdit,
@@ -1420,7 +1420,7 @@ routes! {
     /// List the versions of a Terraform state that changed a resource
     GET "/api/tfstates/{guid}/resource/history" => state_resources::history {
         auth: Token, needs: View, group: Tfstate,
-        answer: Json(of::<ResourceHistory>), id: GetStateResourceHistory,
+        answer: Json(of::<StateResourceHistory>), id: GetStateResourceHistory,
     }
     /// Get the dependencies of a Terraform state
     GET "/api/tfstates/{guid}/dependencies" => dependencies::dependencies {

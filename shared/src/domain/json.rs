@@ -608,10 +608,10 @@ mod tests {
         const TEXT: &str = r#" ["no", {"a": "x", "b": [{}, "no", {"\u0063" : "\"}"}], "d": 1, "e":"y"}]"#;
         struct Events(Vec<String>);
         impl<'a> Visitor<'a> for Events {
-            fn object_begins(&mut self, _: usize) {
+            fn object_begins(&mut self, _start: usize) {
                 self.0.push("{".to_owned());
             }
-            fn object_ends(&mut self, _: usize) {
+            fn object_ends(&mut self, _end: usize) {
                 self.0.push("}".to_owned());
             }
             fn text_member(&mut self, name: &'a str, value: &'a str, start: usize) {

@@ -112,7 +112,7 @@ pub use sign_in_key::SignInKey;
 pub use sign_in_provider::SignInProvider;
 pub use signer::Signer;
 pub use slot::{Content, Numbered, Slot};
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, SnapshotIndex};
 pub use stack_entry::{NewestVersion, StackEntry};
 pub use stack_head::{StackConfig, StackHead};
 pub use stack_outputs::StackOutputs;

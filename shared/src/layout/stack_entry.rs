@@ -29,6 +29,20 @@ pub struct StackEntry {
     /// were published before this field existed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
+    /// The last version. `None` without one, or if an older program published it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<NewestVersion>,
+}
+
+/// What a list shows of the last version of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewestVersion {
+    pub version: u64,
+    /// How its update ended.
+    pub outcome: Outcome,
+    pub started: Timestamp,
+    /// Bytes of the state as it is stored, compressed.
+    pub bytes: u64,
 }
 
 impl Record for StackEntry {
@@ -81,6 +95,7 @@ pub(super) mod examples {
             last_update: Some(LATER),
             resource_count: Some(5),
             is_updating: false,
+            newest: None,
             references: Vec::new(),
         }
     }
@@ -88,6 +103,9 @@ pub(super) mod examples {
     pub(crate) fn read(files: &mut Files) {
         files.hold("name.v1", &entry(), b"");
         files.hold("name-updating.v1", &StackEntry { is_updating: true, ..entry() }, b"");
+        let newest =
+            Some(NewestVersion { version: 7, outcome: Outcome::Failed, started: CREATED, bytes: 1_374 });
+        files.hold("name-newest.v1", &StackEntry { newest, ..entry() }, b"");
         let references = vec!["acme/net/prod".to_owned(), "prod".to_owned()];
         files.hold("name-reading.v1", &StackEntry { references, ..entry() }, b"");
     }

@@ -81,7 +81,6 @@ reasons! {
     404 "tag_not_found" TagNotFound: "The stack or environment has no such tag.";
     404 "state_not_found" StateNotFound: "The state does not exist, or the caller may not see it.";
     404 "state_version_not_found" StateVersionNotFound: "The state has no such version.";
-    404 "resource_not_found" ResourceNotFound: "The version has no resource of this address.";
     404 "dependency_not_found" DependencyNotFound: "There is no such dependency between states.";
     404 "environment_not_found" EnvironmentNotFound: "The environment does not exist, or the caller may not see it.";
     404 "revision_not_found" RevisionNotFound: "The environment has no such revision.";

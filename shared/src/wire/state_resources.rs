@@ -142,7 +142,7 @@ pub struct HistoryEntry {
 /// A part of the history of a resource instance, newest first. A part without entries may be followed by others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ResourceHistory {
+pub struct StateResourceHistory {
     pub entries: Vec<HistoryEntry>,
     /// The versions of which it is not known whether they changed it.
     pub unknown: Vec<u64>,

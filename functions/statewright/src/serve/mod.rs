@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use self::greeting::greeting;
 pub(crate) use self::options::Serve;
-use self::options::{ConsoleListen, known_name};
+use self::options::{ConsoleListen, known_name, twin};
 use self::server::Server;
 use self::tls::Tls;
 use crate::args::Store;
@@ -126,8 +126,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     if let Some(listener) = metrics {
         let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
         let server = Server {
-            listener,
-            also: None,
+            listeners: vec![listener],
             tls: None,
             router,
             clock,
@@ -139,7 +138,11 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let router = statewright_console::around(traces.of(api::router::<Everything>(app)), api::has_path_like);
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
-    let server = Server { listener, also: console, tls, router, clock, connections_max, per_address_max };
+    let mut listeners = Vec::from_iter([Some(listener), console].into_iter().flatten());
+    for at in 0..listeners.len() {
+        listeners.extend(listen_at_twin(address(&listeners[at])?).await);
+    }
+    let server = Server { listeners, tls, router, clock, connections_max, per_address_max };
     server.run(asked_to_stop).await;
     // Safe at any moment: the next sweep finishes what this one began.
     background.shutdown().await;

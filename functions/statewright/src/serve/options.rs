@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, OrgName};
@@ -168,6 +169,14 @@ pub(super) fn known_name(address: SocketAddr) -> Option<String> {
     is_known.then(|| format!("localhost:{}", address.port()))
 }
 
+/// The other address that the name of [`known_name`] may lead to.
+pub(super) fn twin(address: SocketAddr) -> Option<SocketAddr> {
+    known_name(address)?;
+    let other: IpAddr =
+        if address.is_ipv4() { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+    Some(SocketAddr::new(other, address.port()))
+}
+
 impl Serve {
     /// The address where the CLI looks for the console, if it does.
     pub(crate) fn expected_console(&self) -> Option<SocketAddr> {
@@ -291,8 +300,10 @@ mod tests {
 
         assert_eq!(known_name(address("127.0.0.1:8080")).as_deref(), Some("localhost:8080"));
         assert_eq!(known_name(address("[::1]:3000")).as_deref(), Some("localhost:3000"));
+        assert_eq!(twin(address("127.0.0.1:8080")), Some(address("[::1]:8080")));
+        assert_eq!(twin(address("[::1]:3000")), Some(address("127.0.0.1:3000")));
         for other in ["127.0.0.1:8081", "127.0.0.2:8080", "0.0.0.0:8080", "10.0.0.1:3000"] {
-            assert_eq!(known_name(address(other)), None, "{other}");
+            assert_eq!((known_name(address(other)), twin(address(other))), (None, None), "{other}");
         }
     }
 

@@ -9,11 +9,13 @@ mod stream;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::Router;
@@ -72,11 +74,9 @@ const TURNED_AWAY_MAX: usize = 64;
 /// Concurrent requests on one HTTP/2 connection. Pulumi's CLI opens another connection for more.
 const STREAMS_MAX: u32 = 256;
 
-/// A listening socket and its routes.
+/// Listening sockets, at least one, and their routes.
 pub(super) struct Server {
-    pub(super) listener: TcpListener,
-    /// Another socket for the same routes.
-    pub(super) also: Option<TcpListener>,
+    pub(super) listeners: Vec<TcpListener>,
     pub(super) tls: Option<Arc<Tls>>,
     pub(super) router: Router,
     pub(super) clock: Arc<dyn Clock>,
@@ -91,7 +91,7 @@ pub(super) struct Server {
 impl Server {
     /// Serves until it is asked to stop, then waits for requests in progress, but at most [`STOP_MAX`].
     pub(super) async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listener, also, tls, router, clock, connections_max, per_address_max } = self;
+        let Self { listeners, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
         let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
         // With TLS an explanation would need a handshake, which costs too much.
@@ -107,7 +107,7 @@ impl Server {
             let (slot, stream, peer) = tokio::select! {
                 biased;
                 () = &mut stop => break,
-                accepted = accept(&listener, also.as_ref(), &slots, &*clock, &turn_away) => accepted,
+                accepted = accept(&listeners, &slots, &*clock, &turn_away) => accepted,
             };
             let connection = Connection {
                 router: router.clone(),
@@ -120,7 +120,7 @@ impl Server {
             let tls = tls.as_ref().map(|tls| TlsAcceptor::from(tls.config()));
             tokio::spawn(connection.open(stream, tls));
         }
-        drop((listener, also, stopped));
+        drop((listeners, stopped));
         stopping.send_replace(true);
         // Every connection holds a receiver until it ends.
         tokio::select! {
@@ -142,8 +142,7 @@ async fn turn_away(stream: TcpStream, clock: Arc<dyn Clock>, permit: OwnedSemaph
 }
 
 async fn accept(
-    listener: &TcpListener,
-    also: Option<&TcpListener>,
+    listeners: &[TcpListener],
     slots: &Slots,
     clock: &dyn Clock,
     turn_away: &(dyn Fn(TcpStream) + Sync),
@@ -151,15 +150,10 @@ async fn accept(
     // The semaphore is never closed.
     let permit = Arc::clone(&slots.open).acquire_owned().await.ok();
     loop {
-        let next = async {
-            match also {
-                None => listener.accept().await,
-                Some(also) => tokio::select! {
-                    accepted = listener.accept() => accepted,
-                    accepted = also.accept() => accepted,
-                },
-            }
-        };
+        let next = poll_fn(|task| {
+            let ready = listeners.iter().map(|listener| listener.poll_accept(task)).find(Poll::is_ready);
+            ready.unwrap_or(Poll::Pending)
+        });
         match next.await {
             Ok((stream, peer)) => {
                 let Some(counted) = slots.count(peer) else {

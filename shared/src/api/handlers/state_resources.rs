@@ -19,7 +19,7 @@ use crate::services::states::resources::{self, FILTER_BYTES_MAX, PAGE, PAGE_MAX,
 use crate::services::states::versions::StateVersionRef;
 use crate::wire::Both;
 use crate::wire::state_resources::{
-    Around, AskValues, HistoryEntry, OfText, Resource, ResourceHistory, Resources, Values,
+    Around, AskValues, HistoryEntry, OfText, Resource, Resources, StateResourceHistory, Values,
 };
 
 fn parse_version(text: Option<&str>) -> Result<Option<StateVersionRef>, Error> {
@@ -132,7 +132,7 @@ pub(crate) async fn history(
         by: version.by.login.to_string(),
         op: op.as_str().to_owned(),
     };
-    json(&ResourceHistory {
+    json(&StateResourceHistory {
         entries: events.into_iter().map(entry).collect(),
         unknown,
         continuation_token: next.map(|next| next.to_string()),

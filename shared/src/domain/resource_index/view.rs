@@ -162,11 +162,11 @@ fn shown(valued: Valued<'_>, sees_values: bool) -> PropertyChange {
 /// The differences between two deployments, without their secrets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// The first [`DIFFERING_MAX`] resources of the second only.
+    /// The first 1,000 resources of the second only.
     pub added: Vec<Named>,
-    /// The first [`DIFFERING_MAX`] resources of the first only.
+    /// The first 1,000 resources of the first only.
     pub removed: Vec<Named>,
-    /// The first [`DIFFERING_MAX`] resources that differ, each with its first changes, and whether it has more.
+    /// The first 1,000 resources that differ, each with its first changes, and whether it has more.
     pub changed: Vec<(Named, Vec<PropertyChange>, bool)>,
     /// The numbers of all that were added, removed and changed.
     pub counts: [u64; 3],
@@ -175,7 +175,7 @@ pub struct Differences {
 }
 
 /// Resources that [`Differences`] lists of each kind, at most. All are counted.
-pub const DIFFERING_MAX: usize = 1_000;
+const DIFFERING_MAX: usize = 1_000;
 
 /// The size of the changes that are listed, in bytes, at most. Behind that, resources are listed without theirs.
 const LISTED_BYTES_MAX: usize = 2 << 20;

@@ -122,6 +122,7 @@ pub async fn create(
         last_update: None,
         resource_count: None,
         is_updating: false,
+        newest: None,
         references: Vec::new(),
     };
     let mut writes = Vec::new();

@@ -133,7 +133,8 @@ pub(super) async fn store_version(
     if ctx.settings.retention.versions.is_some_and(|kept| version > kept.get()) {
         writes.push(due_write(ctx, &Due::Versions(stack), new.ended));
     }
-    Ok(StoredVersion { writes, update, version, snapshot, ended: new.ended, references })
+    let (outcome, started, ended) = (new.outcome, new.started, new.ended);
+    Ok(StoredVersion { writes, update, version, snapshot, outcome, started, ended, references })
 }
 
 /// Moves a stack's head and list entry to a version.
@@ -147,5 +148,7 @@ pub(crate) fn advance(head: &mut StackHead, name: &mut StackEntry, next: &Stored
     if let Some(references) = &next.references {
         name.references.clone_from(references);
     }
+    let &StoredVersion { version, outcome, started, .. } = next;
+    name.newest = Some(NewestVersion { version, outcome, started, bytes: next.snapshot.bytes_gzip });
     head.snapshot = Some(next.snapshot.clone());
 }

@@ -682,6 +682,100 @@ export const eventTypes = (org: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
+/** What the person may do in an organization. */
+export const rights = (org: string) =>
+  queryOptions({
+    queryKey: ["rights", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/rights", { orgName: org }, {}, signal),
+    staleTime: EVERY_MINUTE,
+    refetchInterval: EVERY_MINUTE,
+    retry: false,
+  });
+
+export const deletedStacks = (org: string) =>
+  queryOptions({
+    queryKey: ["deleted-stacks", org],
+    queryFn: ({ signal }) =>
+      bounded<DeletedStack>(LIST_MAX, async (continuationToken) => {
+        const page = await read("/api/orgs/{orgName}/restore-stack", { orgName: org }, { continuationToken }, signal);
+        return { items: page.deletedStacks, next: page.continuationToken };
+      }),
+  });
+
+export const issuers = (org: string) =>
+  queryOptions({
+    queryKey: ["issuers", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/oidc/issuers", { orgName: org }, {}, signal),
+  });
+
+/** Which jobs of an issuer get which tokens. */
+export const policies = (org: string, issuer: string) =>
+  queryOptions({
+    queryKey: ["policies", org, issuer],
+    queryFn: ({ signal }) =>
+      read("/api/orgs/{orgName}/auth/policies/oidcissuers/{issuerId}", { orgName: org, issuerId: issuer }, {}, signal),
+  });
+
+export const labelPolicy = (org: string) =>
+  queryOptions({
+    queryKey: ["label-policy", org],
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/tfstate-policy", { orgName: org }, {}, signal),
+  });
+
+/** The states that break the policy for labels. */
+export const compliance = (org: string) =>
+  queryOptions({
+    queryKey: ["label-compliance", org],
+    queryFn: async ({ signal }) => {
+      let checked = 0;
+      const found = await bounded<NotCompliant>(LIST_MAX, async (continuationToken) => {
+        const path = "/api/orgs/{orgName}/tfstate-policy/compliance";
+        const page = await read(path, { orgName: org }, { continuationToken }, signal);
+        checked += page.checked;
+        return { items: page.states, next: page.continuationToken };
+      });
+      return { ...found, checked };
+    },
+  });
+
+/** The schemas of the outputs of a state. */
+export const schemas = (guid: string) =>
+  queryOptions({
+    queryKey: ["schemas", guid],
+    queryFn: ({ signal }) => read("/api/tfstates/{guid}/schemas", { guid }, {}, signal),
+  });
+
+/** How the server is doing, for its admins. */
+export const serverStatus = queryOptions({
+  queryKey: ["server-status"],
+  queryFn: ({ signal }) => read("/api/admin/status", {}, {}, signal),
+  refetchInterval: EVERY_MINUTE,
+});
+
+/** What organizations store, the parts of each added up. */
+export const serverStorage = queryOptions({
+  queryKey: ["server-storage"],
+  queryFn: async ({ signal }) => {
+    const found = await bounded<StoredIn>(LIST_MAX, async (continuationToken) => {
+      const page = await read("/api/admin/storage", {}, { continuationToken }, signal);
+      return { items: page.organizations, next: page.continuationToken };
+    });
+    const sums = new Map<string, StoredIn>();
+    for (const part of found.items) {
+      const sum = sums.get(part.name);
+      sums.set(part.name, {
+        name: part.name,
+        stacks: part.stacks + (sum?.stacks ?? 0),
+        states: part.states + (sum?.states ?? 0),
+        resources: part.resources + (sum?.resources ?? 0),
+        bytes: part.bytes + (sum?.bytes ?? 0),
+        unmeasured: part.unmeasured + (sum?.unmeasured ?? 0),
+      });
+    }
+    return { items: [...sums.values()], more: found.more };
+  },
+});
+
 /** Resources on one page of a state's list. */
 export const STATE_RESOURCES_PAGE = 1000;
 

@@ -1049,9 +1049,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                orgName: string;
-            };
+            path?: never;
             cookie?: never;
         };
         /** List the deleted stacks that can be undeleted */
@@ -1068,10 +1066,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                orgName: string;
-                programID: string;
-            };
+            path?: never;
             cookie?: never;
         };
         get?: never;
@@ -1088,9 +1083,7 @@ export interface paths {
         parameters: {
             query?: never;
             header?: never;
-            path: {
-                orgName: string;
-            };
+            path?: never;
             cookie?: never;
         };
         /** Get what the caller may do in an organization */
@@ -1993,7 +1986,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a resource of a stack */
+        /** Get one resource of a stack, without its secrets */
         get: operations["GetStackResourceRow"];
         put?: never;
         post?: never;
@@ -2010,7 +2003,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the history of a resource of a stack */
+        /** List the versions that changed a resource of a stack */
         get: operations["GetStackResourceHistory"];
         put?: never;
         post?: never;
@@ -2027,7 +2020,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what is around a resource of a stack */
+        /** Get the resources around one of a stack */
         get: operations["GetStackResourceNeighbours"];
         put?: never;
         post?: never;
@@ -2398,6 +2391,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/diff/{other}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Compare two versions of a stack, without their secrets */
+        get: operations["CompareStackVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/previews": {
         parameters: {
             query?: never;
@@ -2409,6 +2419,23 @@ export interface paths {
         get: operations["GetStackPreviews"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Make an old version of a stack the next one */
+        post: operations["RestoreStackVersion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3384,7 +3411,7 @@ export interface components {
              * @description A word for scripts. The body for a state that is locked has none.
              * @enum {string}
              */
-            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
+            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "resource_not_found" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_version_not_indexed" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "resources_unknown" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
         };
     };
     responses: never;
@@ -3411,6 +3438,108 @@ export interface operations {
                 };
                 content: {
                     "text/html": string;
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetServerStatus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        health?: string;
+                        signsSince?: string | null;
+                        sweep?: {
+                            more?: boolean;
+                            oldest?: string | null;
+                            overdue?: number;
+                            recent?: number;
+                            updates?: {
+                                by?: string;
+                                since?: string;
+                                stack?: string | null;
+                                updateID?: string;
+                            }[];
+                        };
+                        version?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetServerStorage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        organizations?: {
+                            bytes?: number;
+                            name?: string;
+                            resources?: number;
+                            stacks?: number;
+                            states?: number;
+                            unmeasured?: number;
+                        }[];
+                    };
                 };
             };
             /** @description Refused: nothing happened. */
@@ -6265,6 +6394,66 @@ export interface operations {
             };
         };
     };
+    GetDependencyMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        apart?: number;
+                        cut?: boolean;
+                        edges?: {
+                            from?: number;
+                            kind?: string;
+                            outputs?: string[];
+                            stale?: boolean | null;
+                            to?: number;
+                        }[];
+                        nodes?: {
+                            id?: string;
+                            kind?: string;
+                            lastChange?: string | null;
+                            layer?: number | null;
+                            name?: string;
+                            project?: string;
+                            resourceCount?: number | null;
+                            status?: string | null;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ListGrants: {
         parameters: {
             query?: never;
@@ -7482,6 +7671,168 @@ export interface operations {
                 content: {
                     "application/json": {
                         policyPacks?: unknown[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListDeletedStacks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        deletedStacks?: {
+                            deletedAt?: number;
+                            deletedBy?: string;
+                            id?: string;
+                            lastUpdate?: {
+                                endTime?: number;
+                                resourceCount?: number;
+                                result?: string;
+                                startTime?: number;
+                            };
+                            programId?: string;
+                            projectName?: string;
+                            stackName?: string;
+                            until?: number;
+                            version?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    RestoreDeletedStack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                programID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    stackName?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetOwnRights: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        admin?: boolean;
+                        grants?: {
+                            on?: string;
+                            rights?: string[];
+                            /** @enum {string} */
+                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        }[];
+                        login?: string;
+                        rights?: string[];
+                        /** @enum {string} */
+                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        serverAdmin?: boolean;
+                        somewhere?: string[];
+                        teams?: {
+                            name?: string;
+                            role?: string | null;
+                        }[];
+                        within?: string | null;
                     };
                 };
             };
@@ -10875,110 +11226,6 @@ export interface operations {
             };
         };
     };
-    GetStackResourceRow: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-                projectName: string;
-                stackName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-        };
-    };
-    GetStackResourceHistory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-                projectName: string;
-                stackName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-        };
-    };
-    GetStackResourceNeighbours: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-                projectName: string;
-                stackName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-        };
-    };
-    ListStackResourceRows: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-                projectName: string;
-                stackName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
-                };
-            };
-        };
-    };
     GetStackOutputs: {
         parameters: {
             query?: never;
@@ -11375,6 +11622,294 @@ export interface operations {
                 content: {
                     "application/json": {
                         updateId?: string | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStackResourceRow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        changed?: number;
+                        childCount?: number;
+                        created?: string | null;
+                        custom?: boolean;
+                        delete?: boolean;
+                        dependencies?: {
+                            delete?: boolean;
+                            kinds?: string[];
+                            name?: string;
+                            type?: string;
+                            urn?: string;
+                        }[];
+                        dependencyCount?: number;
+                        dependentCount?: number;
+                        dependents?: {
+                            delete?: boolean;
+                            kinds?: string[];
+                            name?: string;
+                            type?: string;
+                            urn?: string;
+                        }[];
+                        depth?: number;
+                        external?: boolean;
+                        historyFrom?: number;
+                        id?: string | null;
+                        inputs?: unknown;
+                        isContext?: boolean;
+                        modified?: string | null;
+                        name?: string;
+                        outputs?: unknown;
+                        parent?: string | null;
+                        pendingReplacement?: boolean;
+                        propertyDependencies?: {
+                            [key: string]: string[];
+                        };
+                        protect?: boolean;
+                        provider?: string | null;
+                        sourcePosition?: string | null;
+                        type?: string;
+                        urn?: string;
+                        valuesHidden?: boolean;
+                        version?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStackResourceHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        ends?: {
+                            version?: number;
+                            why?: string;
+                        } | null;
+                        entries?: {
+                            changes?: {
+                                how?: string;
+                                new?: unknown;
+                                old?: unknown;
+                                path?: string;
+                                secret?: boolean;
+                            }[];
+                            changesCut?: boolean;
+                            kind?: string;
+                            message?: string | null;
+                            op?: string;
+                            requestedBy?: {
+                                avatarUrl?: string;
+                                githubLogin?: string;
+                                name?: string;
+                            };
+                            result?: string;
+                            time?: string;
+                            updateID?: string;
+                            version?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStackResourceNeighbours: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        edges?: {
+                            from?: number;
+                            kind?: string;
+                            to?: number;
+                        }[];
+                        isCut?: boolean;
+                        nodes?: {
+                            changed?: number;
+                            childCount?: number;
+                            custom?: boolean;
+                            delete?: boolean;
+                            depth?: number;
+                            external?: boolean;
+                            id?: string | null;
+                            isContext?: boolean;
+                            name?: string;
+                            parent?: string | null;
+                            pendingReplacement?: boolean;
+                            protect?: boolean;
+                            provider?: string | null;
+                            type?: string;
+                            urn?: string;
+                        }[];
+                        version?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListStackResourceRows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        historyFrom?: number;
+                        matches?: number | null;
+                        pendingCount?: number;
+                        resources?: {
+                            changed?: number;
+                            childCount?: number;
+                            custom?: boolean;
+                            delete?: boolean;
+                            depth?: number;
+                            external?: boolean;
+                            id?: string | null;
+                            isContext?: boolean;
+                            name?: string;
+                            parent?: string | null;
+                            pendingReplacement?: boolean;
+                            protect?: boolean;
+                            provider?: string | null;
+                            type?: string;
+                            urn?: string;
+                        }[];
+                        total?: number;
+                        version?: number;
                     };
                 };
             };
@@ -12850,6 +13385,90 @@ export interface operations {
             };
         };
     };
+    CompareStackVersions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+                version: string;
+                other: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        added?: {
+                            changes?: {
+                                how?: string;
+                                new?: unknown;
+                                old?: unknown;
+                                path?: string;
+                                secret?: boolean;
+                            }[];
+                            changesCut?: boolean;
+                            delete?: boolean;
+                            urn?: string;
+                        }[];
+                        addedCount?: number;
+                        changed?: {
+                            changes?: {
+                                how?: string;
+                                new?: unknown;
+                                old?: unknown;
+                                path?: string;
+                                secret?: boolean;
+                            }[];
+                            changesCut?: boolean;
+                            delete?: boolean;
+                            urn?: string;
+                        }[];
+                        changedCount?: number;
+                        removed?: {
+                            changes?: {
+                                how?: string;
+                                new?: unknown;
+                                old?: unknown;
+                                path?: string;
+                                secret?: boolean;
+                            }[];
+                            changesCut?: boolean;
+                            delete?: boolean;
+                            urn?: string;
+                        }[];
+                        removedCount?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     GetStackPreviews: {
         parameters: {
             query?: never;
@@ -12905,6 +13524,51 @@ export interface operations {
                             updateID?: string;
                             version?: number;
                         }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    RestoreStackVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        version?: number;
                     };
                 };
             };
@@ -13801,6 +14465,226 @@ export interface operations {
             };
         };
     };
+    GetStateResource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        address?: string;
+                        dependencies?: string[];
+                        dependenciesMore?: number;
+                        dependencyCount?: number | null;
+                        dependents?: string[];
+                        dependentsMore?: number;
+                        deposed?: string | null;
+                        key?: string | null;
+                        mode?: string;
+                        module?: string | null;
+                        name?: string;
+                        provider?: string;
+                        rejected?: string | null;
+                        tainted?: boolean;
+                        type?: string;
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateResourceHistory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        entries?: {
+                            by?: string;
+                            op?: string;
+                            serial?: number | null;
+                            time?: string;
+                            version?: number;
+                        }[];
+                        unknown?: number[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateResourceValues: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    address?: string;
+                    unmask?: boolean;
+                    version?: string | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        address?: string;
+                        attributes?: unknown;
+                        masked?: boolean;
+                        rejected?: string | null;
+                        sensitive?: string[];
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListStateResources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        matched?: number;
+                        rejected?: string | null;
+                        resources?: {
+                            address?: string;
+                            dependencyCount?: number | null;
+                            deposed?: string | null;
+                            key?: string | null;
+                            mode?: string;
+                            module?: string | null;
+                            name?: string;
+                            provider?: string;
+                            tainted?: boolean;
+                            type?: string;
+                        }[];
+                        total?: number;
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     GetOutputSchemas: {
         parameters: {
             query?: never;
@@ -14082,286 +14966,6 @@ export interface operations {
                             terraformVersion?: string | null;
                             token?: string;
                             version?: number;
-                        }[];
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    ListStateResources: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                guid: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        continuationToken?: string | null;
-                        matched?: number;
-                        rejected?: string | null;
-                        resources?: {
-                            address?: string;
-                            dependencyCount?: number | null;
-                            deposed?: string | null;
-                            key?: string | null;
-                            mode?: string;
-                            module?: string | null;
-                            name?: string;
-                            provider?: string;
-                            tainted?: boolean;
-                            type?: string;
-                        }[];
-                        total?: number;
-                        version?: number | null;
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetStateResource: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                guid: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        address?: string;
-                        dependencies?: string[];
-                        dependenciesMore?: number;
-                        dependencyCount?: number | null;
-                        dependents?: string[];
-                        dependentsMore?: number;
-                        deposed?: string | null;
-                        key?: string | null;
-                        mode?: string;
-                        module?: string | null;
-                        name?: string;
-                        provider?: string;
-                        tainted?: boolean;
-                        type?: string;
-                        rejected?: string | null;
-                        version?: number | null;
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetStateResourceHistory: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                guid: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        continuationToken?: string | null;
-                        entries?: {
-                            by?: string;
-                            op?: string;
-                            serial?: number | null;
-                            time?: string;
-                            version?: number;
-                        }[];
-                        unknown?: number[];
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetStateResourceValues: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                guid: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": {
-                    address?: string;
-                    unmask?: boolean;
-                    version?: string | null;
-                };
-            };
-        };
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        address?: string;
-                        attributes?: unknown;
-                        masked?: boolean;
-                        rejected?: string | null;
-                        sensitive?: string[];
-                        version?: number | null;
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetDependencyMap: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        apart?: number;
-                        cut?: boolean;
-                        edges?: {
-                            from?: number;
-                            kind?: string;
-                            outputs?: string[];
-                            stale?: boolean | null;
-                            to?: number;
-                        }[];
-                        nodes?: {
-                            id?: string;
-                            kind?: string;
-                            lastChange?: string | null;
-                            layer?: number | null;
-                            name?: string;
-                            project?: string;
-                            resourceCount?: number | null;
-                            status?: string | null;
                         }[];
                     };
                 };
@@ -14928,268 +15532,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetServerStatus: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        health?: string;
-                        signsSince?: string | null;
-                        sweep?: {
-                            more?: boolean;
-                            oldest?: string | null;
-                            overdue?: number;
-                            recent?: number;
-                            updates?: {
-                                by?: string;
-                                since?: string;
-                                stack?: string | null;
-                                updateID?: string;
-                            }[];
-                        };
-                        version?: string;
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetServerStorage: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        continuationToken?: string | null;
-                        organizations?: {
-                            bytes?: number;
-                            name?: string;
-                            resources?: number;
-                            stacks?: number;
-                            states?: number;
-                            unmeasured?: number;
-                        }[];
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    ListDeletedStacks: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        continuationToken?: string | null;
-                        deletedStacks?: {
-                            deletedAt?: number;
-                            deletedBy?: string;
-                            id?: string;
-                            lastUpdate?: {
-                                endTime?: number;
-                                resourceCount?: number;
-                                result?: string;
-                                startTime?: number;
-                            };
-                            programId?: string;
-                            projectName?: string;
-                            stackName?: string;
-                            until?: number;
-                            version?: number;
-                        }[];
-                    };
-                };
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    RestoreDeletedStack: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-                programID: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: {
-            content: {
-                "application/json": {
-                    stackName?: string;
-                };
-            };
-        };
-        responses: {
-            /** @description Done. */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description Refused: nothing happened. */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description Failed; try again. */
-            "5XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
-    GetOwnRights: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                orgName: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Done. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        admin?: boolean;
-                        grants?: {
-                            on?: string;
-                            rights?: string[];
-                            role?: string;
-                        }[];
-                        login?: string;
-                        rights?: string[];
-                        role?: string;
-                        serverAdmin?: boolean;
-                        somewhere?: string[];
-                        teams?: {
-                            name?: string;
-                            role?: string | null;
-                        }[];
-                        within?: string | null;
-                    };
-                };
             };
             /** @description Refused: nothing happened. */
             "4XX": {

@@ -16,6 +16,7 @@ import {
   Labels,
   More,
   Notice,
+  Result,
   Search,
   Select,
   Time,
@@ -178,9 +179,12 @@ export function List() {
   const projects = useMemo(() => [...new Set(rows.map((row) => row.project))].sort(), [rows]);
   const labels = useMemo(() => [...new Set(rows.flatMap((row) => Object.keys(row.labels)))].sort().slice(0, 50), [rows]);
   const found = useMemo(() => {
+    const isOf = (row: Row) => !search.result || (!row.isRunning && row.result === search.result);
     const wanted = rows.filter(
       (row) =>
-        (!search.kind || row.kind === search.kind) && hasWords(words, `${row.project}/${row.name}`, row.labels),
+        (!search.kind || row.kind === search.kind) &&
+        isOf(row) &&
+        hasWords(words, `${row.project}/${row.name}`, row.labels),
     );
     return wanted.sort(ORDERS[sort]);
   }, [rows, words, search.kind, search.result, sort]);

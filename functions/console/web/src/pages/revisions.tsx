@@ -207,20 +207,22 @@ function RevisionRow({
             Changes
           </Button>
         )}
-        <Button
-          className="button small"
-          aria-label={`Tag revision ${revision}`}
-          onPress={() => ask({ what: "tag", revision })}
-        >
-          Tag
-        </Button>
-        {!isNewest && !one.retracted && (
+        {may("apply") && (
+          <Button
+            className="button small"
+            aria-label={`Tag revision ${revision}`}
+            onPress={() => ask({ what: "tag", revision })}
+          >
+            Tag
+          </Button>
+        )}
+        {!isNewest && !one.retracted && may("apply") && (
           <RowMenu
             of={`about revision ${revision}`}
             text="More"
             actions={[
               ["Restore", () => ask({ what: "restore", revision })],
-              ["Retract", () => ask({ what: "retract", revision })],
+              ...(may("member") ? [["Retract", () => ask({ what: "retract", revision })] as [string, () => void]] : []),
             ]}
           />
         )}

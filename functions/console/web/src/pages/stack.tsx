@@ -28,7 +28,7 @@ import {
   useTitle,
 } from "../ui/parts";
 import { MASK, at, ciphertext, hasSecret, isObject, textOf } from "../values";
-import { useIsAdminOf } from "../rights";
+import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
 import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use statewright_shared::wire::state_resources::{
-    Around, HistoryEntry, OfText, Resource, ResourceHistory, Resources as Page,
+    Around, HistoryEntry, OfText, Resource, Resources as Page, StateResourceHistory,
 };
 
 use super::{About, Session};
@@ -242,7 +242,7 @@ pub(super) async fn history(session: &Session, history: &History) -> anyhow::Res
             Some(next) => call.clone().query("continuationToken", next),
             None => call.clone(),
         };
-        let part: ResourceHistory = session.client.json(part).await?;
+        let part: StateResourceHistory = session.client.json(part).await?;
         past.entries.extend(part.entries);
         past.unknown.extend(part.unknown);
         next = part.continuation_token;

@@ -54,10 +54,11 @@ async fn start_at(
 ) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    let listeners = [Some(listener), also].into_iter().flatten().collect();
     let clock = ManualClock::default();
     let (stop, stopped) = oneshot::channel();
     let port: Arc<dyn Clock> = Arc::new(clock.clone());
-    let server = Server { listener, also, tls, router, clock: port, connections_max, per_address_max };
+    let server = Server { listeners, tls, router, clock: port, connections_max, per_address_max };
     let server = tokio::spawn(server.run(async {
         let _ = stopped.await;
     }));
