@@ -30,7 +30,7 @@ pub(super) enum Folded {
     /// It is equal to the base: the new version points at the base's blob.
     Unchanged,
     /// It differs from the base.
-    New(NewDeployment),
+    New(Box<NewDeployment>),
 }
 
 /// A deployment to store.
@@ -99,7 +99,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
     // What the text was made of is freed before its resources are listed.
     drop(texts);
     drop(base);
-    Ok(Folded::New(NewDeployment {
+    Ok(Folded::New(Box::new(NewDeployment {
         gzip: gzip(&replayed.text),
         bytes_text: replayed.text.len() as u64,
         resource_count: replayed.resource_count as u64,
@@ -116,7 +116,7 @@ pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Re
             .collect(),
         integrity_error: replayed.integrity_error,
         scanned: scan(&replayed.text),
-    }))
+    })))
 }
 
 /// Checks a whole deployment that a user imports.
@@ -238,7 +238,7 @@ fn whole(text: &[u8], parts: &[Cow<'_, [u8]>; 3], inspection: &Inspection<'_>) -
         let [head, mark, tail] = parts.each_ref().map(|part| part.len());
         scanned.shift(head, text.len().saturating_sub(head + tail), mark);
     }
-    Folded::New(NewDeployment {
+    Folded::New(Box::new(NewDeployment {
         gzip: gzip_parts(parts.iter().map(AsRef::as_ref)),
         bytes_text: parts.iter().map(|part| part.len() as u64).sum(),
         scanned,
@@ -250,7 +250,7 @@ fn whole(text: &[u8], parts: &[Cow<'_, [u8]>; 3], inspection: &Inspection<'_>) -
         skipped_count: 0,
         skipped: Vec::new(),
         integrity_error: inspection.integrity_error.clone(),
-    })
+    }))
 }
 
 fn integrity_mark(error: String) -> IntegrityError {

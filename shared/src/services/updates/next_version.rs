@@ -71,6 +71,7 @@ pub(super) async fn store_version(
             return Err(Error::Broken(format!("stack {stack} has no deployment to stay unchanged")));
         }
         (Folded::New(folded), _) => {
+            let folded = *folded;
             references = Some(folded.references);
             let key = Snapshot::new_blob(stack, update);
             let mut snapshot = Snapshot {
