@@ -56,13 +56,15 @@ function Comparison({ name, from, to }: { name: StackName; from: number; to: num
       <Loaded of={compared}>
         {({ addedCount, changedCount, removedCount }) => {
           if (addedCount + changedCount + removedCount === 0) return <Empty icon="check" title="Nothing differs" />;
+          const sealed = rows.filter(([how]) => how === "sealed").length;
           const unlisted = addedCount + changedCount + removedCount - rows.length;
           return (
             <>
               <p className="row pad">
                 {addedCount > 0 && <Badge tone="good">{number(addedCount)} added</Badge>}
-                {changedCount > 0 && <Badge tone="busy">{number(changedCount)} changed</Badge>}
+                {changedCount > sealed && <Badge tone="busy">{number(changedCount - sealed)} changed</Badge>}
                 {removedCount > 0 && <Badge tone="bad">{number(removedCount)} removed</Badge>}
+                {sealed > 0 && <Badge tone="plain">{number(sealed)} in secrets alone</Badge>}
                 <span className="faint">Secrets are masked. Encrypted again, one may have the same value.</span>
               </p>
               <ul className="steps">
