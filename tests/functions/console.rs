@@ -57,12 +57,12 @@ fn client() -> Client {
 
 #[tokio::test]
 async fn an_http_api_answers_browsers_as_a_server_does() {
-    is_as_on_a_server(GatewayKind::HttpApi).await;
+    Box::pin(is_as_on_a_server(GatewayKind::HttpApi)).await;
 }
 
 #[tokio::test]
 async fn a_load_balancer_answers_browsers_as_a_server_does() {
-    is_as_on_a_server(GatewayKind::Balancer).await;
+    Box::pin(is_as_on_a_server(GatewayKind::Balancer)).await;
 }
 
 async fn is_as_on_a_server(kind: GatewayKind) {
@@ -138,12 +138,12 @@ async fn is_as_on_a_server(kind: GatewayKind) {
 
 #[tokio::test]
 async fn warm_functions_accept_the_session_of_a_browser() {
-    is_signed_in(Between::Waits).await;
+    Box::pin(is_signed_in(Between::Waits)).await;
 }
 
 #[tokio::test]
 async fn cold_functions_accept_the_session_of_a_browser() {
-    is_signed_in(Between::Killed).await;
+    Box::pin(is_signed_in(Between::Killed)).await;
 }
 
 /// One request to each function that accepts access tokens, with the cookie of a session instead. That the functions'
