@@ -208,19 +208,6 @@ fn look_difference(one: &str, other: &str) -> f64 {
     sum / one.len() as f64
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn looks_differ_by_their_mean_tone() {
-        assert_eq!(look_difference("00ff10", "00ff16"), 2.0);
-        assert_eq!(look_difference("0000", "ffff"), 255.0);
-        assert_eq!(look_difference("00", "0000"), f64::INFINITY);
-        assert_eq!(look_difference("", ""), f64::INFINITY);
-    }
-}
-
 impl Drop for Chromium {
     fn drop(&mut self) {
         // The browser itself ends with its driver's input, or with the driver.
@@ -248,5 +235,18 @@ impl Provider {
         let redirects = json!([redirect_uri]).to_string();
         let mut program = Program::start("provider.mjs", &[("REDIRECT_URIS", &redirects)]);
         Self { issuer: program.line().await, _program: program }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_differ_by_their_mean_tone() {
+        assert_eq!(look_difference("00ff10", "00ff16"), 2.0);
+        assert_eq!(look_difference("0000", "ffff"), 255.0);
+        assert_eq!(look_difference("00", "0000"), f64::INFINITY);
+        assert_eq!(look_difference("", ""), f64::INFINITY);
     }
 }
