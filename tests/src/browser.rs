@@ -171,7 +171,7 @@ type Looks = BTreeMap<String, String>;
 const GRID: (u32, u32) = (24, 16);
 
 /// The mean difference of a look from the stored one, in tones of 255, at most.
-const LOOK_TOLERANCE: f64 = 5.0;
+const LOOK_TOLERANCE: f64 = 10.0;
 
 /// Compares a page with how it looked when somebody looked at it. `UPDATE_PAGES=1` stores what it looks like now: look
 /// at the pictures first, which `STATEWRIGHT_PICTURES=FOLDER` makes.
