@@ -105,8 +105,8 @@ pub trait Blobs: Send + Sync + 'static {
     /// The blob, or `None` if there is none.
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError>;
 
-    /// The part of the blob in this range of bytes, or `None` if there is no blob. The range is cut at the end of the
-    /// blob, so a part may be shorter, or empty. Its bytes are not checked against any hash: the reader knows one.
+    /// The part of the blob in this range of bytes, or `None` if the blob does not exist. The range is cut at the end
+    /// of the blob, so a part may be shorter, or empty. Its bytes are not checked against any hash: the reader knows one.
     async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError>;
 
     /// A URL under which its holder may read the blob, a gzip of JSON, for `valid_for`, under another

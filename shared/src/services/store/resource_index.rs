@@ -30,7 +30,7 @@ const ENTRY_BYTES: u64 = 128;
 /// Bytes of one piece of a blob that is read, at most. Adapters read smaller pieces.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// The maximum length of a snapshot's text that is read as a whole where there is no index, in bytes.
+/// The longest text of a snapshot that is read as a whole because it has no index, in bytes.
 const UNINDEXED_BYTES_MAX: u64 = 8 << 20;
 
 /// The memory for the index of a snapshot that is read as a whole, as a multiple of its text.

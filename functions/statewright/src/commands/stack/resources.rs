@@ -376,7 +376,7 @@ impl Entries {
             }
         }
         let end = self.ends.as_ref().and_then(|End { why, version }| match why.as_str() {
-            "erased" => Some(format!("version {version}, which changed it before, is no longer kept")),
+            "erased" => Some(format!("version {version}, which changed it before, was erased")),
             "unindexed" => Some(format!("version {version} and those before it have no index")),
             _ => None,
         });

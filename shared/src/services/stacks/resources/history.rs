@@ -38,7 +38,7 @@ pub struct Change {
 pub enum End {
     /// This version created the resource.
     Created(u64),
-    /// This version is no longer kept.
+    /// This version was erased.
     Erased(u64),
     /// This version has no index.
     Unindexed(u64),
