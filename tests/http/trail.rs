@@ -174,13 +174,15 @@ async fn a_period_ends_where_its_parameter_says() {
 }
 
 #[tokio::test]
-async fn only_admins_of_the_organization_read_its_trail() {
+async fn a_member_does_not_read_the_trail_and_an_admin_does() {
     let app = TestApp::memory().await;
     let member = app.member("bob", "laptop").await;
     let stranger = app.other_user("mallory", "evil").await;
     for path in ["", "/v2", "/export", "/v2/export", "/event-types"] {
         let path = format!("/api/orgs/{ORG}/auditlogs{path}");
-        app.get(&path).token(&member).send().await.refused(403);
+        let words = app.get(&path).token(&member).send().await.refused(403);
+        // The role alone would take what the member has.
+        assert!(words.contains(&format!("statewright org grant add {ORG} user:bob '*' auditor")), "{words}");
         app.get(&path).token(&stranger).send().await.refused(404);
         app.get(&path).anonymous().send().await.refused(401);
         app.get(&path).send().await;
@@ -207,6 +209,54 @@ async fn only_admins_of_the_organization_read_its_trail() {
     assert!(of_server.iter().all(|record| record.user.as_ref() != Some(&mallory)), "{of_server:?}");
     let logged = app.take_audit();
     assert!(logged.iter().any(|record| record["user"] == "mallory" && record["organization"] == ORG));
+}
+
+async fn status_of_trail(app: &TestApp, token: &str) -> u16 {
+    let path = format!("/api/orgs/{ORG}/auditlogs/v2");
+    app.get(&path).token(token).send().await.status.as_u16()
+}
+
+#[tokio::test]
+async fn an_auditor_reads_the_trail_and_no_value() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let auditor = app.member_with_role(Role::Auditor, "otto", "laptop").await;
+    for path in ["", "/v2", "/export", "/v2/export", "/event-types"] {
+        let path = format!("/api/orgs/{ORG}/auditlogs{path}");
+        assert_eq!(app.get(&path).token(&auditor).send().await.status, 200, "{path}");
+    }
+    stack.get("").token(&auditor).send().await.expect(200);
+    for path in ["/export", "/outputs"] {
+        stack.get(path).token(&auditor).send().await.refused(403);
+    }
+    app.get(&format!("/api/orgs/{ORG}/access")).token(&auditor).send().await.refused(403);
+    let own = app.get(&format!("/api/orgs/{ORG}/rights")).token(&auditor).send().await.expect(200);
+    assert_eq!((&own["role"], &own["rights"]), (&json!("auditor"), &json!(["see", "view", "audit"])));
+}
+
+#[tokio::test]
+async fn a_member_audits_by_a_grant_and_a_machine_by_its_role() {
+    let app = TestApp::memory().await;
+    let member = app.member("bob", "laptop").await;
+    assert_eq!(status_of_trail(&app, &member).await, 403);
+    let grants = format!("/api/orgs/{ORG}/grants");
+    let grant = json!({ "to": "user:bob", "on": "*", "role": "auditor" });
+    // A member holds no right to the trail, and gives none.
+    app.post(&grants, &grant).token(&member).send().await.refused(403);
+    app.post(&grants, &grant).send().await.expect(200);
+    assert_eq!(status_of_trail(&app, &member).await, 200);
+    let stack = Stack::new(&app).await;
+    stack.begin_call("update", false).token(&member).send().await.expect(200);
+
+    let new = json!({ "name": "to-the-archive", "description": "", "roleID": "auditor" });
+    let made = app.post(&format!("/api/orgs/{ORG}/tokens"), &new).send().await.expect(200);
+    let machine = made["tokenValue"].as_str().unwrap();
+    assert_eq!(status_of_trail(&app, machine).await, 200);
+    stack.get("/export").token(machine).send().await.refused(403);
+    // Of an admin's tokens, those of the role carry the right.
+    assert_eq!(status_of_trail(&app, &app.scoped_token(Role::Auditor).await).await, 200);
+    assert_eq!(status_of_trail(&app, &app.scoped_token(Role::Member).await).await, 403);
 }
 
 #[tokio::test]

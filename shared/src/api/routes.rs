@@ -408,27 +408,27 @@ routes! {
     }
     /// List the audit records of an organization, newest first; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs" => audit::list_v1 {
-        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        auth: Token, needs: Audit, group: Account, audit: "audit.read",
         answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV1,
     }
     /// List the audit records of an organization, newest first
     GET "/api/orgs/{org}/auditlogs/v2" => audit::list {
-        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        auth: Token, needs: Audit, group: Account, audit: "audit.read",
         answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV2,
     }
     /// Export audit records as compressed CSV or CEF; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs/export" => audit::export_v1 {
-        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        auth: Token, needs: Audit, group: Account, audit: "audit.export",
         answer: Text, id: ExportAuditLogEventsHandlerV1,
     }
     /// Export audit records as CSV or CEF
     GET "/api/orgs/{org}/auditlogs/v2/export" => audit::export {
-        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        auth: Token, needs: Audit, group: Account, audit: "audit.export",
         answer: Text, id: ExportAuditLogEventsHandlerV2,
     }
     /// List the actions of audit records
     GET "/api/orgs/{org}/auditlogs/event-types" => event_types {
-        auth: Token, needs: Admin, group: Account,
+        auth: Token, needs: Audit, group: Account,
         answer: Json(of::<EventTypes>), id: ListAuditLogEventTypes,
     }
     /// Get an organization

@@ -17,14 +17,24 @@ pub enum Right {
     Apply,
     /// Everything with stacks and states: also destroy, set policies, and end the work of others.
     Member,
+    /// Read the audit trail of the organization.
+    Audit,
     /// Administer the organization: members, teams, tokens, issuers, and who may do what.
     Admin,
 }
 
 impl Right {
     /// All rights.
-    pub const ALL: [Self; 7] =
-        [Self::See, Self::View, Self::Outputs, Self::Plan, Self::Apply, Self::Member, Self::Admin];
+    pub const ALL: [Self; 8] = [
+        Self::See,
+        Self::View,
+        Self::Outputs,
+        Self::Plan,
+        Self::Apply,
+        Self::Member,
+        Self::Audit,
+        Self::Admin,
+    ];
 
     /// The lowest role with this right, for messages. [`Right::See`] is in every role but `none`.
     pub fn role(self) -> Role {
@@ -34,6 +44,7 @@ impl Right {
             Self::Plan => Role::Plan,
             Self::Apply => Role::Apply,
             Self::Member => Role::Member,
+            Self::Audit => Role::Auditor,
             Self::Admin => Role::Admin,
         }
     }
@@ -42,6 +53,7 @@ impl Right {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::See => "see",
+            Self::Audit => "audit",
             other => other.role().as_str(),
         }
     }
@@ -55,6 +67,7 @@ impl Right {
             "plan" | "preview" | "export" | "decrypt" | "open" => Self::Plan,
             "apply" | "create" | "update" | "up" | "refresh" | "destroy" => Self::Apply,
             "member" | "delete" | "rename" | "transfer" | "restore" => Self::Member,
+            "audit" | "auditor" => Self::Audit,
             "admin" | "grant" => Self::Admin,
             _ => return None,
         })
@@ -126,8 +139,8 @@ impl Rights {
 
 /// The most that a member of an organization, a grant or an access token gives: a named set of rights.
 ///
-/// Each role includes the ones before it, but `outputs` does not include `view`: it reads values, and `view`
-/// everything else.
+/// From `plan` on, each role includes the ones before it, but `auditor`: the right to read the audit trail is in `auditor`
+/// and in `admin` alone. And `outputs` does not include `view`: it reads values, and `view` everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -135,6 +148,8 @@ pub enum Role {
     None,
     /// See everything but secrets and values.
     View,
+    /// See what `view` sees, and read the audit trail.
+    Auditor,
     /// List stacks and states, and read their outputs.
     Outputs,
     /// Read states and history, open secrets, preview, and lock for a plan.
@@ -149,20 +164,29 @@ pub enum Role {
 
 impl Role {
     /// All roles, lowest first.
-    pub const ALL: [Self; 7] =
-        [Self::None, Self::View, Self::Outputs, Self::Plan, Self::Apply, Self::Member, Self::Admin];
+    pub const ALL: [Self; 8] = [
+        Self::None,
+        Self::View,
+        Self::Auditor,
+        Self::Outputs,
+        Self::Plan,
+        Self::Apply,
+        Self::Member,
+        Self::Admin,
+    ];
 
     /// The rights that it gives.
     pub const fn rights(self) -> Rights {
-        use Right::{Admin, Apply, Member, Outputs, Plan, See, View};
+        use Right::{Admin, Apply, Audit, Member, Outputs, Plan, See, View};
         match self {
             Self::None => Rights::NONE,
             Self::View => Rights::of(&[See, View]),
+            Self::Auditor => Rights::of(&[See, View, Audit]),
             Self::Outputs => Rights::of(&[See, Outputs]),
             Self::Plan => Rights::of(&[See, View, Outputs, Plan]),
             Self::Apply => Rights::of(&[See, View, Outputs, Plan, Apply]),
             Self::Member => Rights::of(&[See, View, Outputs, Plan, Apply, Member]),
-            Self::Admin => Rights::of(&[See, View, Outputs, Plan, Apply, Member, Admin]),
+            Self::Admin => Rights::of(&[See, View, Outputs, Plan, Apply, Member, Audit, Admin]),
         }
     }
 
@@ -176,6 +200,7 @@ impl Role {
         match self {
             Self::None => "none",
             Self::View => "view",
+            Self::Auditor => "auditor",
             Self::Outputs => "outputs",
             Self::Plan => "plan",
             Self::Apply => "apply",
@@ -215,6 +240,9 @@ mod tests {
             assert_eq!(Right::of_action(right.as_str()), Some(right));
         }
         assert_eq!((Right::of_action("up"), Right::of_action("fly")), (Some(Right::Apply), None));
+        assert_eq!(Right::of_action("auditor"), Some(Right::Audit));
+        // A message names the role, and a list the right.
+        assert_eq!((Right::Audit.to_string(), Right::Audit.as_str()), ("auditor".to_owned(), "audit"));
     }
 
     #[test]
@@ -229,6 +257,9 @@ mod tests {
         for pair in upward.windows(2) {
             assert!(pair[1].rights().contains(pair[0].rights()) && pair[0] != pair[1], "{pair:?}");
         }
+        let auditor = Role::Auditor.rights();
+        assert!(auditor.contains(Role::View.rights()) && !Role::Auditor.gives(Right::Outputs));
+        assert!(!Role::Member.rights().contains(auditor) && !auditor.contains(Role::Outputs.rights()));
         assert_eq!(Role::Admin.rights(), Rights::ALL);
         assert_eq!(Role::None.rights(), Rights::NONE);
     }
@@ -240,6 +271,11 @@ mod tests {
         }
         let both = Role::View.rights().or(Role::Outputs.rights());
         assert_eq!(both.highest_role(), Role::Outputs);
+        let audits = |role: Role| role.rights().or(Role::Auditor.rights()).highest_role();
+        assert_eq!(
+            [Role::None, Role::View, Role::Plan, Role::Member, Role::Admin].map(audits),
+            [Role::Auditor, Role::Auditor, Role::Plan, Role::Member, Role::Admin]
+        );
         assert_eq!(Role::Member.rights().and(Role::View.rights()).highest_role(), Role::View);
     }
 }

@@ -10,7 +10,7 @@ use crate::domain::sign_in::Teams;
 use crate::ports::Timestamp;
 
 /// The user of a person at a provider, who is known by issuer and subject only. Written at the first sign-in, or
-/// when a user links an account, and at each sign-in.
+/// when a user links an account, and at each sign-in. Format 1 had no role `auditor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub issuer: String,
@@ -31,6 +31,12 @@ pub struct Identity {
 
 impl Record for Identity {
     const NAME: &'static str = "identity";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        let is_new = self.roles.values().any(|role| *role == Role::Auditor);
+        if is_new { 2 } else { 1 }
+    }
 }
 
 impl Identity {
@@ -64,6 +70,8 @@ pub(super) mod examples {
         };
         files.hold("identity.v1", &identity, b"");
         let teams = BTreeSet::from([(acme(), TeamName::parse("web").unwrap())]);
-        files.hold("identity-with-teams.v1", &Identity { teams, ..identity }, b"");
+        files.hold("identity-with-teams.v1", &Identity { teams, ..identity.clone() }, b"");
+        let roles = BTreeMap::from([(acme(), Role::Auditor)]);
+        files.hold("identity-auditor.v2", &Identity { roles, ..identity }, b"");
     }
 }

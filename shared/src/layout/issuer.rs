@@ -7,12 +7,13 @@ use super::record::Record;
 use crate::domain::names::OrgName;
 use crate::domain::oidc::IssuerUrl;
 use crate::domain::oidc::policy::Policy;
+use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
 const PREFIX: &str = "ISSUER#";
 
 /// An issuer whose tokens an organization accepts, with its policies. Written by the organization's admins, and at most
-/// once an hour when a token of the issuer is accepted.
+/// once an hour when a token of the issuer is accepted. Format 1 had no role `auditor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issuer {
     /// A name for people.
@@ -40,6 +41,12 @@ pub struct Issuer {
 
 impl Record for Issuer {
     const NAME: &'static str = "issuer";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        let is_new = self.policies.iter().any(|policy| policy.role == Some(Role::Auditor));
+        if is_new { 2 } else { 1 }
+    }
 }
 
 impl Issuer {
@@ -59,7 +66,6 @@ pub(super) mod examples {
 
     use super::*;
     use crate::domain::oidc::policy::{Decision, Permission, TokenKind};
-    use crate::domain::role::Role;
     use crate::layout::formats::*;
 
     fn policies() -> Vec<Policy> {
@@ -119,8 +125,10 @@ pub(super) mod examples {
             policies_changed: LATER,
             policies: policies(),
             last_used: Some(LATER),
-            ..plain
+            ..plain.clone()
         };
         files.hold("issuer-full.v1", &full, b"");
+        let auditor = Policy { role: Some(Role::Auditor), ..policies().remove(0) };
+        files.hold("issuer-auditor.v2", &Issuer { policies: vec![auditor], ..plain }, b"");
     }
 }

@@ -9,8 +9,8 @@ use crate::ports::ItemKey;
 const PREFIX: &str = "MEMBER#";
 
 /// A membership on the organization's side, which lists its members. Written in the commit that writes the
-/// role into the [`super::User`]. Format 1 had the roles `member` and `admin` only, and
-/// format 2 neither `none` nor `view`.
+/// role into the [`super::User`]. Format 1 had the roles `member` and `admin` only, format 2 neither `none` nor
+/// `view`, and format 3 no `auditor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     pub role: Role,
@@ -18,7 +18,7 @@ pub struct Member {
 
 impl Record for Member {
     const NAME: &'static str = "member";
-    const FORMAT: u8 = 3;
+    const FORMAT: u8 = 4;
 
     fn format(&self) -> u8 {
         Self::format_of(self.role)
@@ -32,6 +32,7 @@ impl Member {
             Role::Member | Role::Admin => 1,
             Role::Outputs | Role::Plan | Role::Apply => 2,
             Role::None | Role::View => 3,
+            Role::Auditor => 4,
         }
     }
 
@@ -66,6 +67,7 @@ pub(super) mod examples {
             (Role::Apply, "member-apply.v2"),
             (Role::None, "member-none.v3"),
             (Role::View, "member-view.v3"),
+            (Role::Auditor, "member-auditor.v4"),
         ] {
             files.hold(file, &Member { role }, b"");
         }

@@ -6,15 +6,22 @@ use super::key::Key;
 use super::record::Record;
 use crate::domain::access::Access;
 use crate::domain::names::OrgName;
+use crate::domain::role::Role;
 
 /// The teams and grants of an organization. One item, so that a decision costs one read. Written by each change; a
-/// process remembers it for a minute.
+/// process remembers it for a minute. Format 1 had no role `auditor`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OrgAccess(pub Access);
 
 impl Record for OrgAccess {
     const NAME: &'static str = "access of an organization";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        let is_new = self.grants.iter().any(|grant| grant.role.0 == Role::Auditor);
+        if is_new { 2 } else { 1 }
+    }
 }
 
 impl Deref for OrgAccess {
@@ -41,7 +48,6 @@ pub(super) mod examples {
     use super::*;
     use crate::domain::access::{Grant, GrantedRole, Grantee, Scope, Team, TeamRole};
     use crate::domain::names::TeamName;
-    use crate::domain::role::Role;
     use crate::layout::formats::*;
 
     pub(crate) fn read(files: &mut Files) {
@@ -69,5 +75,8 @@ pub(super) mod examples {
             token_days_max: Some(90),
         };
         files.hold("org-access-full.v1", &OrgAccess(access), b"");
+        let grants = [grant("user:bob", "*", Role::Auditor)].into();
+        let audited = Access { grants, ..Access::default() };
+        files.hold("org-access-auditor.v2", &OrgAccess(audited), b"");
     }
 }

@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::key::{Key, KeyPrefix};
 use super::record::Record;
 use crate::domain::names::ProviderName;
+use crate::domain::role::Role;
 use crate::domain::sign_in::SignInRule;
 use crate::ports::Timestamp;
 
@@ -10,7 +11,7 @@ const PARTITION: &str = "SIGN-IN";
 const PREFIX: &str = "PROVIDER#";
 
 /// An OpenID Connect provider that people sign in with. Written when the operator adds it or changes its rules.
-/// The tail is the client secret, encrypted; empty for a client without one.
+/// The tail is the client secret, encrypted; empty for a client without one. Format 1 had no role `auditor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignInProvider {
     pub name: ProviderName,
@@ -35,6 +36,12 @@ pub struct SignInProvider {
 
 impl Record for SignInProvider {
     const NAME: &'static str = "provider of sign-ins";
+    const FORMAT: u8 = 2;
+
+    fn format(&self) -> u8 {
+        let is_new = self.rules.iter().any(|rule| rule.role == Role::Auditor);
+        if is_new { 2 } else { 1 }
+    }
 }
 
 impl SignInProvider {
@@ -51,7 +58,6 @@ impl SignInProvider {
 pub(super) mod examples {
     use super::*;
     use crate::domain::names::{OrgName, TeamName};
-    use crate::domain::role::Role;
     use crate::layout::formats::*;
 
     pub(crate) fn read(files: &mut Files) {
@@ -73,5 +79,8 @@ pub(super) mod examples {
         let mut with_team = provider;
         with_team.rules[0].team = TeamName::parse("web").ok();
         files.hold("sign-in-provider-team.v1", &with_team, b"");
+        let mut with_auditor = with_team;
+        with_auditor.rules[0].role = Role::Auditor;
+        files.hold("sign-in-provider-auditor.v2", &with_auditor, b"");
     }
 }

@@ -45,10 +45,12 @@ pub struct Token {
 
 impl Record for Token {
     const NAME: &'static str = "access token";
-    const FORMAT: u8 = 4;
+    const FORMAT: u8 = 5;
 
     fn format(&self) -> u8 {
         match self {
+            // An older program does not know the role.
+            Self { may: Some(Role::Auditor), .. } => 5,
             Self { within: Some(_), .. } => 4,
             Self { of, org, .. } if !of.is_user() || org.is_some() => 3,
             Self { may: Some(may), .. } => Member::format_of(*may).max(2),
@@ -114,6 +116,7 @@ pub(super) mod examples {
         files.hold("token-of-organization.v3", &of_organization, b"");
         let within = Scope::parse("web/*").ok();
         files.hold("token-within.v4", &Token { within, ..scoped() }, b"");
+        files.hold("token-auditor.v5", &Token { may: Some(Role::Auditor), ..scoped() }, b"");
         files.hold("token-in-organization.v3", &Token { org: OrgName::parse("acme").ok(), ..scoped() }, b"");
     }
 }

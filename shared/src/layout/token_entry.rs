@@ -5,6 +5,7 @@ use super::record::Record;
 use super::token::Token;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::principal::Principal;
+use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
 const PREFIX: &str = "TOKEN#";
@@ -39,10 +40,15 @@ pub struct FormerSecret {
 
 impl Record for TokenEntry {
     const NAME: &'static str = "token entry";
-    const FORMAT: u8 = 2;
+    const FORMAT: u8 = 3;
 
     fn format(&self) -> u8 {
-        if self.former.is_some() { 2 } else { 1 }
+        match self {
+            // An older program does not know the role.
+            Self { token: Token { may: Some(Role::Auditor), .. }, .. } => 3,
+            Self { former: Some(_), .. } => 2,
+            _ => 1,
+        }
     }
 }
 
@@ -112,6 +118,8 @@ pub(super) mod examples {
             former: None,
         };
         files.hold("token-entry-scoped.v1", &of(scoped()), b"");
+        let auditor = Token { may: Some(Role::Auditor), ..scoped() };
+        files.hold("token-entry-auditor.v3", &of(auditor), b"");
         files.hold("token-entry.v1", &of(token(None)), b"");
         let certificate = TokenEntry { certificate: Some("ef".repeat(32)), ..of(token(None)) };
         files.hold("token-entry-certificate.v1", &certificate, b"");

@@ -10,8 +10,8 @@ use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
 /// A user. Written by the commands that manage users and members. Memberships are stored here too, so that
-/// one read returns all that a caller may see and do. Format 1 had no roles, and format 2 not all of them: a
-/// program that knows only an older format would let the user do everything.
+/// one read returns all that a caller may see and do. Format 1 had no roles, and formats 2 to 4 not all of them: a
+/// program that knows only format 1 would let the user do everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
     pub login: Login,
@@ -29,12 +29,15 @@ pub struct User {
 
 impl Record for User {
     const NAME: &'static str = "user";
-    const FORMAT: u8 = 4;
+    const FORMAT: u8 = 5;
 
     fn format(&self) -> u8 {
-        match self.confirmed_until {
-            Some(_) => 4,
-            None => self.roles.values().copied().map(Member::format_of).max().unwrap_or(1),
+        let roles = self.roles.values().copied().map(Member::format_of).max().unwrap_or(1);
+        match (roles, self.confirmed_until) {
+            // Format 4 was the one of `confirmed_until` before there was the role `auditor`.
+            (4.., _) => 5,
+            (_, Some(_)) => 4,
+            (roles, None) => roles,
         }
     }
 }
@@ -107,5 +110,7 @@ pub(super) mod examples {
         files.hold("user-confirmed.v4", &confirmed, b"");
         let viewer = with_roles.as_member(beta, Role::View);
         files.hold("user-viewer.v3", &viewer, b"");
+        let auditor = viewer.as_member(beta, Role::Auditor);
+        files.hold("user-auditor.v5", &auditor, b"");
     }
 }

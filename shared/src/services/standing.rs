@@ -301,6 +301,7 @@ impl<'a> Standing<'a> {
             what,
             needs,
             role: self.rights.highest_role(),
+            is_held: self.rights.has(needs),
             may: token.may,
             org: is_named.then(|| self.org.clone()),
             on: self.on.clone(),

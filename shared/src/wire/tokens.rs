@@ -157,7 +157,9 @@ impl Token {
             name: role,
             default_identifier: match role {
                 Role::Admin | Role::Member => role.as_str().to_owned(),
-                Role::None | Role::View | Role::Outputs | Role::Plan | Role::Apply => String::new(),
+                Role::None | Role::View | Role::Auditor | Role::Outputs | Role::Plan | Role::Apply => {
+                    String::new()
+                }
             },
         };
         Self {

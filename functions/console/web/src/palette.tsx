@@ -41,6 +41,7 @@ function usePlaces(org: string): Target[] {
   const environments = useQuery(queries.environments(org));
   const { may, isServerAdmin } = useRights(org);
   const isAdmin = may("admin");
+  const readsTrail = may("audit");
   return useMemo(() => {
     const page = (path: string, text: string, icon: IconName): Target => ({
       href: `/${part(org)}${path}`,
@@ -58,7 +59,7 @@ function usePlaces(org: string): Target[] {
       page("/-/teams", "Teams", "person"),
       page("/-/grants", "Grants", "key"),
       page("/-/tokens", "Tokens", "key"),
-      page("/-/audit", "Audit trail", "eye"),
+      ...(readsTrail ? [page("/-/audit", "Audit trail", "eye")] : []),
       page("/-/deleted", "Deleted stacks and states", "state"),
       ...(isAdmin ? [page("/-/issuers", "Issuers", "key")] : []),
       page("/-/labels", "Policy for labels", "check"),
@@ -76,7 +77,7 @@ function usePlaces(org: string): Target[] {
         return { href, text: `${project}/${name}`, about: "Environment", icon: "environment" };
       }),
     ];
-  }, [org, isAdmin, isServerAdmin, stacks.data, states.data, environments.data]);
+  }, [org, isAdmin, readsTrail, isServerAdmin, stacks.data, states.data, environments.data]);
 }
 
 export default function Palette({ org, onClose }: { org: string; onClose: () => void }) {

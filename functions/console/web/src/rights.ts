@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import * as queries from "./api/queries";
 import type { EnvironmentName, OwnRights, StackName } from "./api/queries";
 
-export type Right = "see" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+export type Right = "see" | "view" | "outputs" | "plan" | "apply" | "member" | "audit" | "admin";
 
 /** What a right is asked about: a stack, a state or an environment. */
 export interface Unit {

@@ -135,9 +135,11 @@ function Nav({ org, path }: { org: string; path: string }) {
       <Link to="/$org/-/tokens" params={{ org }} activeOptions={{ includeSearch: false }}>
         Tokens
       </Link>
-      <Link to="/$org/-/audit" params={{ org }} activeOptions={{ includeSearch: false }}>
-        Audit trail
-      </Link>
+      {may("audit") && (
+        <Link to="/$org/-/audit" params={{ org }} activeOptions={{ includeSearch: false }}>
+          Audit trail
+        </Link>
+      )}
       <Link to="/$org/-/deleted" params={{ org }}>
         Deleted
       </Link>

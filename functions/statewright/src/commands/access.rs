@@ -64,7 +64,7 @@ pub(super) struct OneGrant {
     /// Where: `*` for the organization, PROJECT/NAME with `*` for any characters, or tag:NAME=VALUE.
     #[arg(value_parser = args::scope)]
     on: Scope,
-    /// The role: view, outputs, plan, apply, member or admin.
+    /// The role: view, auditor (on `*` only), outputs, plan, apply, member or admin.
     #[arg(value_parser = args::role)]
     role: Role,
 }

@@ -76,8 +76,8 @@ struct Allow {
     /// it for more rules, all of which have to match.
     #[arg(long = "rule", value_name = "CLAIM=PATTERN", required = true, value_parser = rule)]
     rules: Vec<(String, String)>,
-    /// The role of the tokens: view, outputs, plan, apply, member or admin [default: member; a team's own rights for
-    /// tokens of a team].
+    /// The role of the tokens: view, auditor, outputs, plan, apply, member or admin [default: member; a team's own
+    /// rights for tokens of a team].
     #[arg(long, value_name = "ROLE", value_parser = args::role, conflicts_with = "user")]
     role: Option<Role>,
     /// Give tokens of this team, instead of the organization.

@@ -53,8 +53,8 @@ enum MemberCommand {
     Add {
         #[command(flatten)]
         membership: Membership,
-        /// The role: none, view, outputs, plan, apply, member or admin. From plan on, each role includes those
-        /// before it.
+        /// The role: none, view, auditor, outputs, plan, apply, member or admin. From plan on, each role includes
+        /// those before it, except auditor.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },
@@ -63,7 +63,7 @@ enum MemberCommand {
     Role {
         #[command(flatten)]
         membership: Membership,
-        /// The new role: none, view, outputs, plan, apply, member or admin.
+        /// The new role: none, view, auditor, outputs, plan, apply, member or admin.
         #[arg(value_parser = args::role)]
         role: Role,
     },

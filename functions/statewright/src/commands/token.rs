@@ -44,8 +44,8 @@ enum Command {
         /// needed.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["org", "description"])]
         certificate: Option<PathBuf>,
-        /// The highest role of requests with this token: view, outputs, plan, apply, member or admin [default: no
-        /// limit beyond the owner's role; member for an organization's token, which has this role].
+        /// The highest role of requests with this token: view, auditor, outputs, plan, apply, member or admin
+        /// [default: no limit beyond the owner's role; member for an organization's token, which has this role].
         #[arg(long, value_name = "ROLE", value_parser = args::role)]
         may: Option<Role>,
         /// The only part of an organization in which the token works, such as `web/*`, web/dev or `tag:env=dev`

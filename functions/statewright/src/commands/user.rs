@@ -40,8 +40,8 @@ enum Command {
         /// without an organization.
         #[arg(long = "org", value_name = "NAME", value_parser = args::organization)]
         orgs: Vec<OrgName>,
-        /// The role in them: none, view, outputs, plan, apply, member or admin. From plan on, each role includes
-        /// those before it. `statewright org member role` changes it.
+        /// The role in them: none, view, auditor, outputs, plan, apply, member or admin. From plan on, each role
+        /// includes those before it, except auditor. `statewright org member role` changes it.
         #[arg(long, value_name = "ROLE", default_value = "member", value_parser = args::role)]
         role: Role,
     },

@@ -19,7 +19,7 @@ pub(crate) struct Why {
     /// The user, a member of the organization.
     #[arg(value_parser = args::login)]
     user: Login,
-    /// The action: see, view, outputs, plan, apply, member or admin, or a command such as preview, up or
+    /// The action: see, view, outputs, plan, apply, member, audit or admin, or a command such as preview, up or
     /// delete.
     #[arg(value_parser = args::action)]
     action: Right,

@@ -23,6 +23,7 @@ fn purpose(role: Role) -> &'static str {
     match role {
         Role::None => "Nothing: only grants give rights.",
         Role::View => "See everything but secrets and values.",
+        Role::Auditor => "See what view sees, and read the audit trail.",
         Role::Outputs => "List stacks and states, and read their outputs.",
         Role::Plan => "Read everything, open secrets, preview and plan.",
         Role::Apply => "Update stacks, apply states, and create new ones.",
@@ -42,6 +43,7 @@ fn scopes(right: Right) -> &'static [&'static str] {
             &["stack:create", "stack:write", "stack:import", "stack_tags:update", "environment:write"]
         }
         Right::Member => &["stack:delete", "stack:rename", "stack:transfer", "stack:cancel_update"],
+        Right::Audit => &["audit_logs:read", "audit_logs:export"],
         Right::Admin => {
             &["stack_access:update", "team:create", "team:update", "team:delete", "org_member:update"]
         }

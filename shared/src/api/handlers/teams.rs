@@ -24,10 +24,10 @@ use crate::wire::access::{
     TeamPermission, Teams, TeamsOfStack,
 };
 
-/// Pulumi Cloud's number for a role on a stack. It has none for the two roles that do not open secrets.
+/// Pulumi Cloud's number for a role on a stack. It has none for the roles that do not open secrets.
 fn number(role: Role) -> u32 {
     match role {
-        Role::None | Role::View | Role::Outputs => 0,
+        Role::None | Role::View | Role::Auditor | Role::Outputs => 0,
         Role::Plan => 101,
         Role::Apply => 102,
         Role::Member | Role::Admin => 103,
@@ -53,7 +53,7 @@ fn role_of(number: u32) -> Result<Option<Role>, Error> {
 fn word(role: Role) -> &'static str {
     match role {
         Role::None | Role::Outputs => "none",
-        Role::View => "read",
+        Role::View | Role::Auditor => "read",
         Role::Plan => "open",
         Role::Apply => "write",
         Role::Member | Role::Admin => "admin",
@@ -307,6 +307,8 @@ mod tests {
             let role = role_of_word(word_sent).unwrap();
             assert_eq!(role.map_or("none", word), word_sent);
         }
+        // The trail is not a part of a stack or an environment.
+        assert_eq!((number(Role::Auditor), word(Role::Auditor)), (number(Role::View), word(Role::View)));
         assert!(role_of_word("owner").is_err());
     }
 

@@ -78,7 +78,8 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A page of the trail of an organization, for one of its admins: the newest records first. A handful of queries.
+/// A page of the trail of an organization, for one of its admins or auditors: the newest records first. A handful of
+/// queries.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NotAllowed`.

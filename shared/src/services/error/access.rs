@@ -95,6 +95,8 @@ pub struct NotAllowed {
     pub(crate) needs: Right,
     /// The caller's role in the organization, or the highest role in any.
     pub(crate) role: Role,
+    /// Whether the user or the machine has the right, so that only the token lacks it.
+    pub(crate) is_held: bool,
     /// The maximum role of the token, if it has one.
     pub(crate) may: Option<Role>,
     /// The organization; `None` if the request was refused before it was known.
@@ -114,7 +116,7 @@ pub struct NotAllowed {
 impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
     pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
-        let is_theirs = self.within.is_none() && (!self.of.is_user() || !self.role.gives(self.needs));
+        let is_theirs = self.within.is_none() && !(self.of.is_user() && self.is_held);
         self.org.as_ref().filter(|_| is_theirs)
     }
 
@@ -131,7 +133,7 @@ impl std::error::Error for NotAllowed {}
 
 impl std::fmt::Display for NotAllowed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { what, needs, role, may, org, on, of, login, token, within, .. } = self;
+        let Self { what, needs, role, is_held, may, org, on, of, login, token, within, .. } = self;
         write!(f, "{what} needs the role {needs}")?;
         if let Some(place) = on.as_deref().or(org.as_ref().map(OrgName::as_str)) {
             write!(f, " in {place}")?;
@@ -161,7 +163,7 @@ impl std::fmt::Display for NotAllowed {
                 token.as_str(),
                 needs.role()
             )?;
-            if role.gives(*needs) {
+            if *is_held {
                 return Ok(());
             }
             write!(f, ". The user needs it too")?;
@@ -177,7 +179,11 @@ impl std::fmt::Display for NotAllowed {
                 "with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
             )?;
         }
-        write!(f, "with `statewright org member role {org} {login} {role_needed}`")?;
+        match role_needed.rights().contains(role.rights()) {
+            true => write!(f, "with `statewright org member role {org} {login} {role_needed}`")?,
+            // The role would take rights that the member has. A grant only adds.
+            false => write!(f, "with `statewright org grant add {org} user:{login} '*' {role_needed}`")?,
+        }
         self.name_admins(f)
     }
 }

@@ -73,6 +73,11 @@ pub enum IdentityError {
     /// A grant of the role `none`.
     #[error("the role none gives nothing, so it cannot be granted: remove grants to take rights away")]
     EmptyGrant,
+    /// A grant of the role `auditor` on a part of the organization.
+    #[error(
+        "the audit trail is of the whole organization, so the role auditor is granted on `*` only: use `*`, or grant view"
+    )]
+    AuditorOnPart,
     /// The organization has no such grant.
     #[error("{org} has no such grant: list them with `statewright org grant list {org}`")]
     NoGrant { org: OrgName },
@@ -110,7 +115,7 @@ pub enum IdentityError {
         why: &'static str,
     },
     /// This server has no such role.
-    #[error("role {0:?} not found: use one of none, view, outputs, plan, apply, member and admin")]
+    #[error("role {0:?} not found: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     NoRole(String),
     /// This server has fixed roles.
     #[error("this server has no custom roles: grant one of its roles on a part of the organization instead")]

@@ -65,7 +65,7 @@ pub enum InvalidInput {
     #[error(transparent)]
     Grant(#[from] InvalidGrant),
     /// A role in a request is not one that it may name.
-    #[error("invalid role {0:?}: use one of none, view, outputs, plan, apply, member and admin")]
+    #[error("invalid role {0:?}: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     Role(String),
     /// The ID of a role is not one of a role of this server.
     #[error("invalid parameter 'roleID': use the id of a role of this server")]

@@ -33,13 +33,12 @@ pub async fn list(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<G
 /// Gives a role; false if the grant exists already.
 ///
 /// # Errors
-/// `AccessError::NotAllowed`; [`IdentityError::EmptyGrant`], [`IdentityError::Outsider`], [`IdentityError::NoTeam`],
-/// [`IdentityError::NoMachineToken`], [`IdentityError::AccessTooLarge`].
+/// `AccessError::NotAllowed`; [`IdentityError::EmptyGrant`], [`IdentityError::AuditorOnPart`],
+/// [`IdentityError::Outsider`], [`IdentityError::NoTeam`], [`IdentityError::NoMachineToken`],
+/// [`IdentityError::AccessTooLarge`].
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, grant: &Grant) -> Result<bool, Error> {
     caller.lists(ctx, org).await?;
-    if grant.role.0 == Role::None {
-        return Err(IdentityError::EmptyGrant.into());
-    }
+    check_role(grant)?;
     let standing = caller.in_org(ctx, org).await?;
     let names = match &grant.to {
         Grantee::User(login) => Some(login),
@@ -66,6 +65,15 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, grant: &Grant) -
         Ok((Some(next), true))
     })
     .await
+}
+
+/// Refuses a grant of a role that cannot be held there.
+fn check_role(grant: &Grant) -> Result<(), Error> {
+    match grant.role.0 {
+        Role::None => Err(IdentityError::EmptyGrant.into()),
+        Role::Auditor if grant.on != Scope::Organization => Err(IdentityError::AuditorOnPart.into()),
+        _ => Ok(()),
+    }
 }
 
 async fn check_token(ctx: &Context, org: &OrgName, name: &TokenName) -> Result<(), Error> {
@@ -121,7 +129,8 @@ pub async fn export(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<(Do
 ///
 /// # Errors
 /// `AccessError::NotAllowed`; [`IdentityError::AccessMoved`], [`IdentityError::Outsider`], [`IdentityError::NoTeam`],
-/// [`IdentityError::NoMachineToken`], [`IdentityError::EmptyGrant`], [`IdentityError::AccessTooLarge`].
+/// [`IdentityError::NoMachineToken`], [`IdentityError::EmptyGrant`], [`IdentityError::AuditorOnPart`],
+/// [`IdentityError::AccessTooLarge`].
 pub async fn apply(
     ctx: &Context,
     caller: &Caller,
@@ -171,9 +180,7 @@ async fn check_document(ctx: &Context, org: &OrgName, document: &Document) -> Re
     }
     let tokens = machine_tokens(ctx, org, document).await?;
     for grant in &document.grants {
-        if grant.role.0 == Role::None {
-            return Err(IdentityError::EmptyGrant.into());
-        }
+        check_role(grant)?;
         match &grant.to {
             Grantee::Everybody => {}
             Grantee::User(login) => check_member(login)?,

@@ -5899,7 +5899,7 @@ export interface operations {
                         grants?: {
                             on?: string;
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             to?: string;
                         }[] | null;
                         teams?: {
@@ -5950,7 +5950,7 @@ export interface operations {
                     grants?: {
                         on?: string;
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         to?: string;
                     }[] | null;
                     teams?: {
@@ -5977,13 +5977,13 @@ export interface operations {
                         grantsAdded?: {
                             on?: string;
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             to?: string;
                         }[];
                         grantsRemoved?: {
                             on?: string;
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             to?: string;
                         }[];
                         teamsAdded?: string[];
@@ -6279,7 +6279,7 @@ export interface operations {
                             /** @enum {string} */
                             decision?: "allow" | "deny";
                             /** @enum {string|null} */
-                            roleID?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
+                            roleID?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
                             rules?: {
                                 [key: string]: string;
                             };
@@ -6331,7 +6331,7 @@ export interface operations {
                         /** @enum {string} */
                         decision?: "allow" | "deny";
                         /** @enum {string|null} */
-                        roleID?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
+                        roleID?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
                         rules?: {
                             [key: string]: string;
                         };
@@ -6360,7 +6360,7 @@ export interface operations {
                             /** @enum {string} */
                             decision?: "allow" | "deny";
                             /** @enum {string|null} */
-                            roleID?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
+                            roleID?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin" | null;
                             rules?: {
                                 [key: string]: string;
                             };
@@ -6475,7 +6475,7 @@ export interface operations {
                         grants?: {
                             on?: string;
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             to?: string;
                         }[];
                     };
@@ -6515,7 +6515,7 @@ export interface operations {
                 "application/json": {
                     on?: string;
                     /** @enum {string} */
-                    role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                    role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                     to?: string;
                 };
             };
@@ -6530,7 +6530,7 @@ export interface operations {
                     "application/json": {
                         on?: string;
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         to?: string;
                     };
                 };
@@ -6614,13 +6614,13 @@ export interface operations {
                         members?: {
                             fgaRole?: {
                                 /** @enum {string} */
-                                id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                 /** @enum {string} */
-                                name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             };
                             knownToPulumi?: boolean;
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             user?: {
                                 avatarUrl?: string;
                                 githubLogin?: string;
@@ -6679,13 +6679,13 @@ export interface operations {
                     "application/json": {
                         fgaRole?: {
                             /** @enum {string} */
-                            id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             /** @enum {string} */
-                            name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         };
                         knownToPulumi?: boolean;
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         user?: {
                             avatarUrl?: string;
                             githubLogin?: string;
@@ -6829,7 +6829,7 @@ export interface operations {
                         expires?: string;
                         path?: string;
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         user?: string;
                     };
                 };
@@ -7064,9 +7064,9 @@ export interface operations {
                             role?: {
                                 defaultIdentifier?: string;
                                 /** @enum {string} */
-                                id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                 /** @enum {string} */
-                                name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             } | null;
                             type?: string;
                         }[];
@@ -7820,12 +7820,12 @@ export interface operations {
                             on?: string;
                             rights?: string[];
                             /** @enum {string} */
-                            role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                            role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         }[];
                         login?: string;
                         rights?: string[];
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         serverAdmin?: boolean;
                         somewhere?: string[];
                         teams?: {
@@ -8582,9 +8582,9 @@ export interface operations {
                             role?: {
                                 defaultIdentifier?: string;
                                 /** @enum {string} */
-                                id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                 /** @enum {string} */
-                                name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             } | null;
                             type?: string;
                         }[];
@@ -9833,9 +9833,9 @@ export interface operations {
                             role?: {
                                 defaultIdentifier?: string;
                                 /** @enum {string} */
-                                id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                 /** @enum {string} */
-                                name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             } | null;
                             type?: string;
                         }[];
@@ -10320,18 +10320,18 @@ export interface operations {
                                 grant?: {
                                     on?: string;
                                     /** @enum {string} */
-                                    role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                    role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                     to?: string;
                                 } | null;
                                 /** @enum {string} */
-                                role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             }[];
                             right?: string;
                         }[];
                         /** @enum {string} */
-                        role?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        role?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                         /** @enum {string} */
-                        roleHere?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                        roleHere?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                     };
                 };
             };
@@ -15635,9 +15635,9 @@ export interface operations {
                             role?: {
                                 defaultIdentifier?: string;
                                 /** @enum {string} */
-                                id?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                id?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                                 /** @enum {string} */
-                                name?: "none" | "view" | "outputs" | "plan" | "apply" | "member" | "admin";
+                                name?: "none" | "view" | "auditor" | "outputs" | "plan" | "apply" | "member" | "admin";
                             } | null;
                             type?: string;
                         }[];
