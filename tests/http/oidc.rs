@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use statewright_shared::api::Peer;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::role::Role;
-use statewright_shared::ports::{Web, WebAnswer, WebError, WebRequest};
+use statewright_shared::layout::{AuditRecord, Record as _};
+use statewright_shared::ports::{Item, Ledger as _, Order, Web, WebAnswer, WebError, WebRequest};
+use statewright_shared::services::audit;
 use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_FOR};
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 use statewright_tests::issuer::{Answers, ISSUER, Issuer, claims_of, unsigned};
@@ -192,6 +194,56 @@ async fn json_as_the_action_for_github_sends_it_is_read() {
     assert_eq!(answer.expect(200)["expires_in"], 7200);
 }
 
+/// The refused exchanges in the trail of the organization, oldest first: who, and the description.
+async fn refused_in_trail(app: &TestApp) -> Vec<String> {
+    let path = format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter=token.exchange");
+    let page = app.get(&path).send().await.expect(200);
+    let events = page["auditLogEvents"].as_array().unwrap().iter().rev();
+    let refused = events.filter(|event| event["authFailure"] == true);
+    let text = |event: &Value| {
+        let (login, what) = (&event["user"]["githubLogin"], &event["description"]);
+        format!("{}: {}", login.as_str().unwrap(), what.as_str().unwrap())
+    };
+    refused.map(text).collect()
+}
+
+#[tokio::test]
+async fn refused_jobs_of_a_minute_are_two_records() {
+    let (app, issuer, _) = with_policies(&allow("job:*")).await;
+    let other = issuer.token(&job_with(&app, "sub", json!("other")));
+    for _ in 0..3 {
+        why_refused(&app, &exchange(&app, &other).await);
+    }
+    let of = |sub: &str, why: &str| format!("{ORG}: iss {ISSUER:?}, sub {sub:?}, {why} (refused)");
+    let first = of("other", "no policy allows it");
+    assert_eq!(refused_in_trail(&app).await, [first.clone()]);
+    let foreign = issuer.token(&job_with(&app, "aud", json!("urn:pulumi:org:other")));
+    why_refused(&app, &exchange(&app, &foreign).await);
+    app.advance(Duration::from_secs(60));
+    audit::flush(&app.context, false).await.unwrap();
+    // The newest of them stands for all.
+    let rest = of("job:deploy", "it is for another audience") + " (3 times within a minute)";
+    assert_eq!(refused_in_trail(&app).await, [first, rest]);
+}
+
+#[tokio::test]
+async fn what_an_issuer_did_not_sign_is_not_in_the_trail() {
+    let (app, issuer, _) = with_policies(&allow("job:*")).await;
+    let claims = job(&app);
+    why_refused(&app, &exchange(&app, &Issuer::new(ISSUER).token(&claims)).await);
+    let unknown = issuer.token(&job_with(&app, "iss", json!("https://other.example.com")));
+    why_refused(&app, &exchange(&app, &unknown).await);
+    let elsewhere = issuer.token(&job_with(&app, "aud", json!("urn:pulumi:org:nowhere")));
+    let nowhere = form_with(&elsewhere, &[("audience", "urn:pulumi:org:nowhere")]);
+    why_refused(&app, &send(&app, &nowhere).await);
+    assert_eq!(refused_in_trail(&app).await, [""; 0]);
+    let query = AuditRecord::of_trail(None).query(None, Order::Ascending, 100);
+    let of_server = app.context.ledger.query(&query).await.unwrap().items;
+    let is_exchange =
+        |item: &Item| AuditRecord::decode(&item.value).is_ok_and(|record| record.action == "token.exchange");
+    assert!(!of_server.iter().any(is_exchange), "{of_server:?}");
+}
+
 /// Each of these has a valid signature, and one thing wrong.
 #[tokio::test]
 async fn a_token_with_a_wrong_claim_is_refused() {
@@ -296,6 +348,12 @@ async fn a_token_of_one_issuer_is_not_taken_for_another() {
     let why = why_refused(&app, &exchange(&app, &second.token(&of_other("job:deploy"))).await);
     assert!(why.contains("no policy allows it"), "{why}");
     exchange(&app, &second.token(&of_other("ops:deploy"))).await.expect(200);
+    // The refusals of each are summed up on their own.
+    why_refused(&app, &exchange(&app, &first.token(&job_with(&app, "sub", json!("other")))).await);
+    why_refused(&app, &exchange(&app, &second.token(&of_other("other"))).await);
+    let in_trail = refused_in_trail(&app).await;
+    let issuers: Vec<bool> = in_trail.iter().map(|line| line.contains(OTHER)).collect();
+    assert_eq!(issuers, [true, false], "{in_trail:?}");
     // One that is down does not stop the other.
     app.advance(KEYS_REMEMBERED_FOR);
     second.set(Answers::Never);

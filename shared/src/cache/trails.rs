@@ -33,7 +33,8 @@ pub(crate) struct Alike {
     pub(crate) token: Option<TokenName>,
     pub(crate) action: String,
     pub(crate) result: AuditResult,
-    /// `None` if requests about different things are summed up.
+    /// What they are about, or who sent them if it is not a user. `None` if requests about different things are summed
+    /// up.
     pub(crate) target: Option<String>,
 }
 

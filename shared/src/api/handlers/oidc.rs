@@ -23,8 +23,8 @@ use crate::wire::oidc::{
     TokenAnswer, TokenRequest,
 };
 
-/// The length in characters of a claim in the audit log, at most.
-const CLAIM_CHARACTERS_MAX: usize = 200;
+/// The length in characters of an ID in the audit log, at most.
+const ID_CHARACTERS_MAX: usize = 200;
 
 /// The scheme of the `Authorization` header.
 const SCHEME: &str = "token";
@@ -104,17 +104,14 @@ fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, Error> {
 
 /// Records the organization, the claims that identify the job, and why it is refused.
 fn record(context: &RequestContext, noted: Noted) {
+    context.detail(noted.detail());
     if let Some(org) = noted.org {
         context.organization(org);
     }
-    let claim = |name: &str, text: Option<String>| Some(format!("{name} {:?}", shortened(&text?)));
-    let parts =
-        [claim("iss", noted.issuer), claim("sub", noted.subject), noted.why.map(|why| shortened(&why))];
-    context.detail(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(CLAIM_CHARACTERS_MAX).collect()
+    text.chars().take(ID_CHARACTERS_MAX).collect()
 }
 
 fn shown(Registered { id, issuer }: Registered) -> Issuer {

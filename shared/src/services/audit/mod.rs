@@ -290,6 +290,24 @@ pub async fn keep_summed(ctx: &Context, entry: AuditEntry) -> Result<(), Error> 
         let of = [&record.project, &record.stack, &record.state, &record.environment];
         of.map(|part| part.as_deref().unwrap_or_default()).join("/")
     };
+    let target = (record.result == AuditResult::Done).then(target);
+    keep_alike(ctx, entry, target).await
+}
+
+/// As [`keep_summed`], for a refusal of who is not a user or a token: `by` tells one from another. It is short.
+///
+/// # Errors
+/// Those of the ports. Then the request has no record.
+pub(in crate::services) async fn keep_summed_by(
+    ctx: &Context,
+    by: &str,
+    entry: AuditEntry,
+) -> Result<(), Error> {
+    keep_alike(ctx, entry, Some(by.to_owned())).await
+}
+
+async fn keep_alike(ctx: &Context, entry: AuditEntry, target: Option<String>) -> Result<(), Error> {
+    let record = &entry.record;
     let alike = Alike {
         trail: entry.trail.clone(),
         user: record.user.clone(),
@@ -297,7 +315,7 @@ pub async fn keep_summed(ctx: &Context, entry: AuditEntry) -> Result<(), Error> 
         token: record.token.clone(),
         action: record.action.clone(),
         result: record.result,
-        target: (record.result == AuditResult::Done).then(target),
+        target,
     };
     let entries = ctx.memory.trails.sum_up(alike.clone(), entry);
     store_alone(ctx, entries).await.inspect_err(|_| ctx.memory.trails.forget(&alike))

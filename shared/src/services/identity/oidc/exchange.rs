@@ -18,9 +18,11 @@ use crate::domain::oidc::aws::{ISSUER as AWS, PROOF_TYPE, Proof};
 use crate::domain::oidc::jwk;
 use crate::domain::oidc::lifetime::lifetime;
 use crate::domain::oidc::policy::{RequestedToken, TokenKind, Verdict, decide};
+use crate::domain::principal::Principal;
 use crate::domain::role::Role;
 use crate::domain::update::Requester;
-use crate::layout::{Issuer, Stored, Token, User};
+use crate::layout::{AuditResult, Issuer, Stored, Token, User};
+use crate::services::audit::{self, About};
 use crate::services::error::{ExchangeError, IdentityError, OidcError};
 use crate::services::identity::tokens::{self, NewToken, Owner};
 use crate::services::{Error, store};
@@ -39,6 +41,12 @@ const KIND: &str = "urn:pulumi:token-type:access_token:";
 
 /// The time between two records of an issuer's last use: each costs a write.
 const USE_RECORDED_EVERY: Duration = Duration::from_secs(3600);
+
+/// The action in the audit trail.
+const ACTION: &str = "token.exchange";
+
+/// The length in characters of a claim in a record, at most.
+const CLAIM_CHARACTERS_MAX: usize = 200;
 
 /// The length of a token's description in characters, at most.
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
@@ -88,6 +96,25 @@ pub struct Noted {
     pub subject: Option<String>,
     /// Why the token is not accepted.
     pub why: Option<String>,
+    /// The issuer that signed the token. `None` if that is not proven.
+    signed_by: Option<Uuid>,
+}
+
+impl Noted {
+    /// The claims that identify the job, and why it is refused.
+    pub fn detail(&self) -> String {
+        let claim = |name: &str, text: &str| format!("{name} {:?}", shortened(text));
+        let parts = [
+            self.issuer.as_deref().map(|text| claim("iss", text)),
+            self.subject.as_deref().map(|text| claim("sub", text)),
+            self.why.as_deref().map(shortened),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(CLAIM_CHARACTERS_MAX).collect()
 }
 
 /// The token that a client asks for.
@@ -113,7 +140,8 @@ impl Target {
 /// Gives a token of this server for a token of an issuer that the organization accepts.
 ///
 /// Costs a read of the issuer, and the writes of a new token; a personal token costs a read of its user and of the
-/// consent. Once an hour, the use of an issuer costs a write.
+/// consent. Once an hour, the use of an issuer costs a write. Of the refused tokens that an issuer signed, the first in a
+/// minute costs the write of a record in the audit trail of the organization. Other refusals cost none.
 ///
 /// # Errors
 /// [`ExchangeError`].
@@ -125,11 +153,50 @@ pub async fn exchange(
 ) -> Result<Exchanged, Error> {
     let request = Request::read(sent)?;
     noted.org = Some(request.org.clone());
-    let (id, issuer, role) = accepted(ctx, &request, from, noted).await?;
+    let exchanged = exchange_read(ctx, sent, &request, from, noted).await;
+    if exchanged.as_ref().is_err_and(is_refusal) {
+        Box::pin(keep_refusal(ctx, &request.org, noted)).await;
+    }
+    exchanged
+}
+
+/// Whether an issuer's token is refused for what it claims, and not for a failure.
+fn is_refusal(error: &Error) -> bool {
+    let Error::Oidc(error) = error else { return false };
+    let OidcError::Exchange(error) = &**error else { return false };
+    matches!(
+        error,
+        ExchangeError::NotAccepted | ExchangeError::NoConsent { .. } | ExchangeError::NoTeam { .. }
+    )
+}
+
+/// Stores the record of a refusal in the audit trail of the organization, if a registered issuer signed the token.
+/// Anybody can make the others, and guess names of organizations with them. A failure of the store does not change the
+/// answer.
+async fn keep_refusal(ctx: &Context, org: &OrgName, noted: &Noted) {
+    let Some(issuer) = noted.signed_by else { return };
+    let mut entry = audit::entry(ctx, ACTION, &About::Org(org)).saying(noted.detail());
+    entry.record.result = AuditResult::Refused;
+    // As with a token that is given, the machine of the organization. It has no token.
+    (entry.record.user, entry.record.of) = (Some(org.into()), Principal::Organization);
+    if let Err(error) = audit::keep_summed_by(ctx, &issuer.to_string(), entry).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "cannot store the audit record of a refused exchange");
+    }
+}
+
+async fn exchange_read(
+    ctx: &Context,
+    sent: &ExchangeRequest,
+    request: &Request<'_>,
+    from: Option<IpAddr>,
+    noted: &mut Noted,
+) -> Result<Exchanged, Error> {
+    let (id, issuer, role) = accepted(ctx, request, from, noted).await?;
     let Some(lifetime) = lifetime(sent.expiration, lifetime_max(&issuer.value)) else {
         return Err(parameter("expiration must be a number of seconds greater than 0"));
     };
-    let owner = owner(ctx, &request, &id, &issuer.value, noted).await?;
+    let owner = owner(ctx, request, &id, &issuer.value, noted).await?;
     let may = match &request.target {
         Target::Organization { .. } | Target::Team(_) => role,
         // Never an administrator, whatever the user is.
@@ -158,7 +225,7 @@ pub async fn exchange(
     Ok(Exchanged {
         by: Requester { login, token, of },
         secret: issued.secret,
-        kind: request.kind,
+        kind: request.kind.clone(),
         seconds: lifetime.as_secs(),
         scope: sent.scope.clone().unwrap_or_default(),
     })
@@ -302,6 +369,7 @@ async fn of_aws(
     match aws::verify(ctx, proof).await? {
         Ok(claims) => {
             noted.subject = claims.get("sub").and_then(Value::as_str).map(str::to_owned);
+            noted.signed_by = Some(id);
             Ok((id, found, claims))
         }
         Err(Refused::Wrong(why)) => Err(not_accepted(noted, &why)),
@@ -354,8 +422,14 @@ async fn of_jwt(
     };
     let candidates = jwt::candidates(&keys, key);
     match jwt::verify(token, &candidates, &url, &request.audience, ctx.now()) {
-        Ok(claims) => Ok((id, found, claims)),
-        Err(wrong) => Err(not_accepted(noted, &wrong.to_string())),
+        Ok(claims) => {
+            noted.signed_by = Some(id);
+            Ok((id, found, claims))
+        }
+        Err(wrong) => {
+            noted.signed_by = wrong.is_signed().then_some(id);
+            Err(not_accepted(noted, &wrong.to_string()))
+        }
     }
 }
 

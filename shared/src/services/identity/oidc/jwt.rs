@@ -54,6 +54,18 @@ pub(super) enum Wrong {
     Malformed(String),
 }
 
+impl Wrong {
+    /// Whether the signature of the token is right, and what it claims is wrong.
+    pub(super) fn is_signed(&self) -> bool {
+        match self {
+            // The signature is verified before these.
+            Self::Audience | Self::Issuer | Self::Expired | Self::TooEarly => true,
+            // Some of these are found before.
+            Self::Malformed(_) | Self::NoKey | Self::Signature | Self::Algorithm => false,
+        }
+    }
+}
+
 /// Reads what a token claims; `None` if it is not a signed JWT with an issuer.
 pub(super) fn unverified(token: &str) -> Option<Unverified> {
     #[derive(Deserialize)]
