@@ -19,7 +19,7 @@ use statewright_shared::api::Peer;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::{AuditRecord, Record as _};
-use statewright_shared::ports::{Item, Ledger as _, Order, Web, WebAnswer, WebError, WebRequest};
+use statewright_shared::ports::{Item, Order, Web, WebAnswer, WebError, WebRequest};
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_FOR};
 use statewright_tests::app::{Answer, ORG, START, TestApp};

@@ -13,6 +13,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
 use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
 use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
+use statewright_shared::services::audit;
 use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
@@ -822,6 +823,64 @@ async fn what_people_do_is_audited_without_secrets() {
     for secret in ["swt_", "sws_", "wrong", "code-1"] {
         assert!(!all.contains(secret), "{secret}: {all}");
     }
+}
+
+/// The actions and the details of a trail: that of an organization, or of the server.
+async fn trail_of(app: &TestApp, trail: Option<&OrgName>) -> Vec<String> {
+    let query = AuditRecord::of_trail(trail).query(None, Order::Ascending, 1_000);
+    let items = app.context.ledger.query(&query).await.unwrap().items;
+    let records = items.iter().map(|item| AuditRecord::decode(&item.value).unwrap());
+    records.map(|record| format!("{} {}", record.action, record.detail.unwrap_or_default())).collect()
+}
+
+#[tokio::test]
+async fn sign_ins_and_own_tokens_are_in_the_trails_of_a_user() {
+    let (app, provider) = with_provider().await;
+    let (acme, beta) = (org(ORG), org("beta"));
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    browser.submit("/user/settings/tokens", &[("name", "laptop"), ("days", "7")]).await;
+    browser.submit("/user/settings/tokens/revoke", &[("name", "laptop")]).await;
+    browser.submit("/signin", &[("login", "bob"), ("password", "wrong")]).await;
+    let expected = ["session.begin corp", "token.create laptop", "token.revoke laptop"];
+    assert_eq!(trail_of(&app, Some(&acme)).await, expected);
+    assert_eq!(trail_of(&app, None).await, expected);
+    // Of several organizations, each has it. Within a minute, they are summed up.
+    orgs::create(&app.context, &beta, &[login("bob")]).await.unwrap();
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    assert_eq!(trail_of(&app, Some(&beta)).await, ["session.begin corp"]);
+    assert_eq!(trail_of(&app, Some(&acme)).await, expected);
+    app.advance(Duration::from_secs(60));
+    audit::flush(&app.context, false).await.unwrap();
+    assert_eq!(trail_of(&app, Some(&acme)).await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_used_invitation_is_in_the_trail_of_the_organization() {
+    let app = TestApp::memory().await;
+    let path = format!("/api/orgs/{ORG}/members/dora/invitation");
+    let made = app.post(&path, &json!({ "role": "plan" })).send().await.expect(200);
+    let code = made["path"].as_str().unwrap().strip_prefix("/invite?code=").unwrap();
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", code)]).await.leads("/user/settings/account");
+    browser.submit("/invite", &[("code", code)]).await.refuses(403);
+    let trail = trail_of(&app, Some(&org(ORG))).await;
+    assert_eq!(trail, ["user.invite dora as plan", "session.begin by an invitation"]);
+}
+
+#[tokio::test]
+async fn of_many_organizations_the_first_eight_have_the_record() {
+    let app = TestApp::memory().await;
+    let names: Vec<String> = (0..10).map(|number| format!("many-{number}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let bob = app.member_of(&all, "bob", "laptop").await;
+    app.post("/api/user/tokens", &json!({ "name": "ci", "expires": 0 })).token(&bob).send().await.expect(200);
+    let mut have_it = Vec::new();
+    for name in all {
+        have_it.push(trail_of(&app, Some(&org(name))).await.len());
+    }
+    assert_eq!(have_it, [1, 1, 1, 1, 1, 1, 1, 1, 0, 0]);
+    assert_eq!(trail_of(&app, None).await.len(), 1);
 }
 
 #[tokio::test]

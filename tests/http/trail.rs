@@ -477,6 +477,28 @@ async fn two_processes_write_chains_of_their_own() {
     assert_eq!(world.items().await.len(), 1 + 8 + 8, "one of the stack, and one of each tag and import");
 }
 
+/// A chain of a process goes through the trails of several organizations.
+#[tokio::test]
+async fn check_verifies_records_that_several_trails_have() {
+    let world = World::new().await;
+    let app = &world.app;
+    let bob = app.member_of(&[ORG, "beta"], "bob", "laptop").await;
+    for name in ["one", "two", "three"] {
+        let new = json!({ "name": name, "expires": 0 });
+        app.post("/api/user/tokens", &new).token(&bob).send().await.expect(200);
+    }
+    let items = world.items().await;
+    assert_eq!(items.len(), 3);
+    assert_eq!(world.problems().await, [""; 0]);
+    world.remove(&items[1]).await;
+    let problems = world.problems().await;
+    assert!(problems.len() == 1 && problems[0].contains("missing"), "{problems:?}");
+    world.restore(&items[1]).await;
+    app.advance(DAY * 2 + Duration::from_secs(2 * 3600));
+    app.sweep().await;
+    assert_eq!(world.problems().await, [""; 0]);
+}
+
 /// The store has the record before the client has the answer: no secret is shown without one.
 #[tokio::test]
 async fn a_member_who_only_sees_outputs_leaves_records() {

@@ -18,9 +18,10 @@ use super::extensions::{Peer, RequestId};
 use super::metrics::Seen;
 use super::request_context::{RequestContext, RequestFacts};
 use super::tfstate_methods;
+use crate::domain::names::OrgName;
 use crate::layout::{AuditEntry, AuditRecord, AuditResult};
 use crate::ports::Timestamp;
-use crate::services::audit::{Act, keep, keep_summed};
+use crate::services::audit::{Act, keep_in_each, keep_summed};
 use crate::services::states::StateRef;
 
 /// Gives a request its ID and its context, rewrites it to the method and path of the route table, and reports
@@ -56,6 +57,18 @@ struct Watched {
     request_bytes: u64,
     peer: Option<Peer>,
     is_over: bool,
+}
+
+/// The organizations whose trails get a record of a person's sign-in or token, at most: each costs a write.
+const TRAILS_MAX: usize = 8;
+
+/// A record to store.
+struct ToKeep {
+    entry: AuditEntry,
+    /// Other trails that get it.
+    also: Vec<OrgName>,
+    /// Whether such requests are frequent, so that they are summed up.
+    is_frequent: bool,
 }
 
 /// The result of a request.
@@ -106,11 +119,11 @@ impl Watched {
     /// Stores the audit record of a request, unless a commit stored it. An answer without its record is not sent: it
     /// may show a secret.
     async fn keep(&self, response: &mut Response) {
-        let Some((entry, is_frequent)) = self.entry(response.status()) else { return };
+        let Some(ToKeep { entry, also, is_frequent }) = self.entry(response.status()) else { return };
         let is_done = entry.record.result == AuditResult::Done;
         let kept = match is_frequent {
-            true => keep_summed(&self.app, entry).await,
-            false => keep(&self.app, entry).await,
+            true => keep_summed(&self.app, entry, &also).await,
+            false => keep_in_each(&self.app, entry, &also).await,
         };
         match kept {
             Ok(()) => {}
@@ -122,10 +135,11 @@ impl Watched {
         }
     }
 
-    /// The entry of this request for the audit trail, and whether such requests are frequent. Requests without valid
-    /// credentials have none, and neither have those of functions that only read or append, nor refusals about an
-    /// organization that the caller is not a member of: it must look like a missing one, also by the calls of the store.
-    fn entry(&self, status: StatusCode) -> Option<(AuditEntry, bool)> {
+    /// The entry of this request for the audit trail. Requests without valid credentials have none, and neither have those
+    /// of functions that only read or append, nor refusals about an organization that the caller is not a member of: it
+    /// must look like a missing one, also by the calls of the store. What a person did with their own sign-ins and tokens
+    /// is for their organizations too.
+    fn entry(&self, status: StatusCode) -> Option<ToKeep> {
         let facts = self.context.facts();
         let (route, by) = (facts.route?, self.context.act().caller()?);
         if !route.group.keeps_trail() {
@@ -147,6 +161,11 @@ impl Watched {
         if trail.is_none() && is_about_an_organization && result != AuditResult::Done {
             return None;
         }
+        let is_own = by.of.is_user() && facts.organization().is_none() && result == AuditResult::Done;
+        let also = match is_own {
+            true => facts.orgs_of_person.iter().take(TRAILS_MAX).cloned().collect(),
+            false => Vec::new(),
+        };
         let mut record = AuditRecord::new(self.app.now(), action);
         record.result = result;
         record.set_caller(by);
@@ -162,7 +181,8 @@ impl Watched {
         record.detail = facts.detail.clone();
         record.from = self.peer.map(|Peer(address)| address.to_string());
         record.request = Some(self.request_id.clone());
-        Some((AuditEntry { trail, record }, result != AuditResult::Done || route.is_frequent()))
+        let is_frequent = result != AuditResult::Done || route.is_frequent();
+        Some(ToKeep { entry: AuditEntry { trail, record }, also, is_frequent })
     }
 
     fn end(mut self, response: &mut Response) {

@@ -38,6 +38,8 @@ pub(super) struct RequestFacts {
     /// The environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
     pub(super) detail: Option<String>,
+    /// The organizations of the person, if the request is about the person's own sign-ins or tokens.
+    pub(super) orgs_of_person: Vec<OrgName>,
     /// Whether the caller is known to be a member of the organization in the path.
     is_of_member: bool,
     /// What the caller's request turned out to be about.
@@ -127,6 +129,15 @@ impl RequestContext {
         let mut facts = self.facts();
         facts.is_of_member = facts.org.as_ref().is_some_and(|org| caller.is_member(org));
         facts.addressed = Some(Arc::clone(caller.addressed()));
+        // A record that is not about an organization is about the caller.
+        if facts.route.is_some_and(|route| route.needs.is_none() && route.action.is_some()) {
+            facts.orgs_of_person.clone_from(&caller.user.orgs);
+        }
+    }
+
+    /// Records the organizations of a person who has just signed in.
+    pub(crate) fn of_organizations(&self, orgs: Vec<OrgName>) {
+        self.facts().orgs_of_person = orgs;
     }
 
     /// Records that the path names the stack of the update whose token was sent.

@@ -109,6 +109,7 @@ async fn begin(
 ) -> Answer {
     let begun = sessions::begin(app, login, by, &browser.agent).await?;
     context.asked_by(begun.requester);
+    context.of_organizations(begun.orgs);
     if let Some(before) = browser.cookie(Cookie::Session) {
         sessions::end(app, before).await?;
     }
@@ -228,5 +229,6 @@ pub(crate) async fn use_invitation(
     form: Form,
 ) -> Answer {
     let login = invitations::redeem(&app, form.needed("code")?).await?;
+    context.detail("by an invitation");
     begin(&app, &context, &browser, &login, SignedInBy::Invitation, None).await
 }

@@ -278,20 +278,36 @@ pub async fn keep(ctx: &Context, entry: AuditEntry) -> Result<(), Error> {
     store_alone(ctx, vec![entry]).await
 }
 
+/// As [`keep`], and copies of the record in the trails of these organizations, with as few commits as possible.
+///
+/// # Errors
+/// Those of the ports. Then the action may have no record.
+pub async fn keep_in_each(ctx: &Context, entry: AuditEntry, also: &[OrgName]) -> Result<(), Error> {
+    store_alone(ctx, in_each(entry, also)).await
+}
+
+/// An entry, with copies for the trails of these organizations.
+fn in_each(entry: AuditEntry, also: &[OrgName]) -> Vec<AuditEntry> {
+    let copy = |org: &OrgName| AuditEntry { trail: Some(org.clone()), record: entry.record.clone() };
+    let mut all: Vec<AuditEntry> = also.iter().map(copy).collect();
+    all.push(entry);
+    all
+}
+
 /// Stores a record of a request that may come often: a refusal, or a look at a secret. The first for a minute is
 /// stored at once; alike ones after it are counted, and stored together later. Refusals of a caller are alike
-/// whatever they are about.
+/// whatever they are about. The trails of `also` get copies.
 ///
 /// # Errors
 /// Those of the ports. Then the request has no record.
-pub async fn keep_summed(ctx: &Context, entry: AuditEntry) -> Result<(), Error> {
+pub async fn keep_summed(ctx: &Context, entry: AuditEntry, also: &[OrgName]) -> Result<(), Error> {
     let record = &entry.record;
     let target = || {
         let of = [&record.project, &record.stack, &record.state, &record.environment];
         of.map(|part| part.as_deref().unwrap_or_default()).join("/")
     };
     let target = (record.result == AuditResult::Done).then(target);
-    keep_alike(ctx, entry, target).await
+    keep_alike(ctx, in_each(entry, also), target).await
 }
 
 /// As [`keep_summed`], for a refusal of who is not a user or a token: `by` tells one from another. It is short.
@@ -303,22 +319,27 @@ pub(in crate::services) async fn keep_summed_by(
     by: &str,
     entry: AuditEntry,
 ) -> Result<(), Error> {
-    keep_alike(ctx, entry, Some(by.to_owned())).await
+    keep_alike(ctx, vec![entry], Some(by.to_owned())).await
 }
 
-async fn keep_alike(ctx: &Context, entry: AuditEntry, target: Option<String>) -> Result<(), Error> {
-    let record = &entry.record;
-    let alike = Alike {
-        trail: entry.trail.clone(),
-        user: record.user.clone(),
-        of: record.of.clone(),
-        token: record.token.clone(),
-        action: record.action.clone(),
-        result: record.result,
-        target,
-    };
-    let entries = ctx.memory.trails.sum_up(alike.clone(), entry);
-    store_alone(ctx, entries).await.inspect_err(|_| ctx.memory.trails.forget(&alike))
+async fn keep_alike(ctx: &Context, entries: Vec<AuditEntry>, target: Option<String>) -> Result<(), Error> {
+    let trails = &ctx.memory.trails;
+    let (mut kinds, mut now) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let record = &entry.record;
+        let alike = Alike {
+            trail: entry.trail.clone(),
+            user: record.user.clone(),
+            of: record.of.clone(),
+            token: record.token.clone(),
+            action: record.action.clone(),
+            result: record.result,
+            target: target.clone(),
+        };
+        now.extend(trails.sum_up(alike.clone(), entry));
+        kinds.push(alike);
+    }
+    store_alone(ctx, now).await.inspect_err(|_| kinds.iter().for_each(|alike| trails.forget(alike)))
 }
 
 /// Stores the counts of requests whose minute is over; at the end of a process, all of them.

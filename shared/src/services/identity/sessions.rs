@@ -9,7 +9,7 @@ use super::tokens::{self, NewToken, Owner};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::access::Scope;
-use crate::domain::names::{Login, TokenName};
+use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::update::Requester;
 use crate::layout::{Record, SignedInBy, Token, User, WebSession, check, delete, expiring};
 use crate::ports::{Expect, Timestamp};
@@ -65,6 +65,8 @@ pub struct Begun {
     pub cookie: String,
     /// The user, for the audit record.
     pub requester: Requester,
+    /// The organizations of the user, whose audit trails get the record too.
+    pub orgs: Vec<OrgName>,
 }
 
 /// Begins a session of a user who has just proven who they are, and returns its cookie. Its secret is new with each
@@ -88,6 +90,7 @@ pub async fn begin(ctx: &Context, login: &Login, by: SignedInBy, browser: &str) 
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(Begun {
             cookie: format!("{login}.{secret}"),
+            orgs: user.value.orgs.clone(),
             requester: Caller::new(user.value, token_of(&session, login)?).requester(),
         }),
         Err(_) => Err(Error::Contended("the user")),
