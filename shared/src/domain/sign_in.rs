@@ -293,8 +293,11 @@ mod tests {
             rule("*", "acme", Role::Plan),
             rule("ops-*", "acme", Role::Admin),
             rule("dev", "beta", Role::Outputs),
+            rule("audit", "beta", Role::Auditor),
         ];
         let of = |groups: &[&str]| roles(&rules, &set(groups));
+        assert_eq!(of(&["audit"]).get(&org("beta")), Some(&Role::Auditor));
+        assert_eq!(of(&["audit", "dev"]).get(&org("beta")), Some(&Role::Outputs));
         assert_eq!(of(&[]), BTreeMap::from([(org("acme"), Role::Plan)]));
         assert_eq!(of(&["dev"]), BTreeMap::from([(org("acme"), Role::Apply), (org("beta"), Role::Outputs)]));
         assert_eq!(of(&["ops-eu"]), BTreeMap::from([(org("acme"), Role::Admin)]));

@@ -406,6 +406,8 @@ mod tests {
             (Some(Role::Plan), Some(Role::Plan), true),
             (Some(Role::Plan), Some(Role::View), true),
             (Some(Role::Plan), Some(Role::Apply), false),
+            (Some(Role::Member), Some(Role::Auditor), false),
+            (Some(Role::Auditor), Some(Role::View), true),
             // Each reads what the other does not.
             (Some(Role::Outputs), Some(Role::View), false),
             (Some(Role::View), Some(Role::Outputs), false),
