@@ -135,10 +135,10 @@ impl Watched {
         }
     }
 
-    /// The entry of this request for the audit trail. Requests without valid credentials have none, and neither have those
-    /// of functions that only read or append, nor refusals about an organization that the caller is not a member of: it
-    /// must look like a missing one, also by the calls of the store. What a person did with their own sign-ins and tokens
-    /// is for their organizations too.
+    /// The entry of this request for the audit trail. Requests without valid credentials have none, and neither have
+    /// those of functions that only read or append, nor refusals about an organization that the caller is not a member
+    /// of: it must look like a missing one, also by the calls of the store. What a person did with their own sign-ins
+    /// and tokens is for their organizations too.
     fn entry(&self, status: StatusCode) -> Option<ToKeep> {
         let facts = self.context.facts();
         let (route, by) = (facts.route?, self.context.act().caller()?);

@@ -139,8 +139,8 @@ impl Rights {
 
 /// The most that a member of an organization, a grant or an access token gives: a named set of rights.
 ///
-/// From `plan` on, each role includes the ones before it, but `auditor`: the right to read the audit trail is in `auditor`
-/// and in `admin` alone. And `outputs` does not include `view`: it reads values, and `view` everything else.
+/// From `plan` on, each role includes the ones before it, except `auditor`: the right to read the audit trail is in
+/// `auditor` and in `admin` alone. And `outputs` does not include `view`: it reads values, and `view` everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {

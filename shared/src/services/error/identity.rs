@@ -75,7 +75,8 @@ pub enum IdentityError {
     EmptyGrant,
     /// A grant of the role `auditor` on a part of the organization.
     #[error(
-        "the audit trail is of the whole organization, so the role auditor is granted on `*` only: use `*`, or grant view"
+        "the audit trail is of the whole organization, so the role auditor is granted on `*` only: use `*`, or grant \
+         view"
     )]
     AuditorOnPart,
     /// The organization has no such grant.

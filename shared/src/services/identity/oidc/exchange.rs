@@ -140,8 +140,8 @@ impl Target {
 /// Gives a token of this server for a token of an issuer that the organization accepts.
 ///
 /// Costs a read of the issuer, and the writes of a new token; a personal token costs a read of its user and of the
-/// consent. Once an hour, the use of an issuer costs a write. Of the refused tokens that an issuer signed, the first in a
-/// minute costs the write of a record in the audit trail of the organization. Other refusals cost none.
+/// consent. Once an hour, the use of an issuer costs a write. Of the refused tokens that an issuer signed, the first in
+/// a minute costs the write of a record in the audit trail of the organization. Other refusals cost none.
 ///
 /// # Errors
 /// [`ExchangeError`].
