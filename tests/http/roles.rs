@@ -109,6 +109,18 @@ fn body(route: &Route) -> Value {
     }
 }
 
+/// What the path of a row names besides the organization, as grants name it.
+fn unit_in(route: &Route, project: &str) -> Option<String> {
+    let has = |part: &str| route.path.contains(part);
+    match has("{stack}") || has("{environment}") {
+        true => Some(format!("{project}/dev")),
+        false if has("{project}/{state}") || route.path.starts_with("/tfstate/{org}/{project}") => {
+            Some(format!("{project}/default"))
+        }
+        false => None,
+    }
+}
+
 #[tokio::test]
 async fn each_row_refuses_lower_roles_and_writes_nothing() {
     let (app, counter) = counted().await;
@@ -170,13 +182,11 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
             if route.method != Method::HEAD {
                 let words = answer.refused(403);
                 assert!(words.contains(&format!("{NEEDS}{needs} in {ORG}")) || *how == "scope", "{words}");
-                let keeps_all = needs.role().rights().contains(role.rights());
-                let way = match *how {
-                    "role" if keeps_all => {
-                        format!("statewright org member role {ORG} m-{role} {}", needs.role())
+                let way = match (*how, unit_in(route, &stack.project)) {
+                    ("role", Some(unit)) => {
+                        format!("statewright org grant add {ORG} user:m-{role} {unit} {}", needs.role())
                     }
-                    // The role would take what the member has.
-                    "role" => format!("statewright org grant add {ORG} user:m-{role} '*' {}", needs.role()),
+                    ("role", None) => format!("statewright org member role {ORG} m-{role} {}", needs.role()),
                     _ => format!("statewright token create NAME --user {USER} --may {}", needs.role()),
                 };
                 assert!(words.contains(&way), "{what}: {words}");
@@ -330,7 +340,7 @@ async fn plan_previews_apply_writes_and_member_ends_others_updates() {
     let member = app.member("mia", "laptop").await;
 
     let refused = stack.begin_call("update", false).token(&plan).send().await.refused(403);
-    let way = format!("statewright org member role {ORG} pat apply");
+    let way = format!("statewright org grant add {ORG} user:pat {}/dev apply", stack.project);
     assert!(refused.contains("an update other than a preview") && refused.contains(&way), "{refused}");
     for kind in ["update", "refresh", "destroy"] {
         stack.post(&format!("/{kind}"), &program(false)).token(&plan).send().await.refused(403);

@@ -76,8 +76,8 @@ async fn apply_allows_the_daily_work_and_no_destroy() {
     assert!(names(&export(&ci).await).contains(&"renamed".to_owned()));
     ci.run(["stack", "init", "acme/staging"]).await.assert_success();
     let refused = ci.run(["stack", "rm", "acme/staging", "--yes"]).await.assert_failure();
-    let way = "statewright org member role acme ann member";
-    assert_says(&refused, &["needs the role member in acme, and ann has apply", way]);
+    let way = "statewright org grant add acme user:ann applied/staging member";
+    assert_says(&refused, &["needs the role member in acme/applied/staging, and ann has apply", way]);
     ci.run(["destroy", "--yes", "--skip-preview", "--stack", "acme/dev"]).await.assert_success();
 }
 

@@ -27,6 +27,7 @@ use super::path::UpdatePath;
 use super::request_context::RequestContext;
 use super::response::takes_gzip;
 use super::route::{Auth, Group, Route};
+use crate::domain::access::{Tags, Unit};
 use crate::domain::claims::Claims;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
@@ -247,7 +248,9 @@ async fn authorize(
     let Some(needs) = route.needs else { return Ok(caller) };
     let caller = caller.asking_for(needs);
     if ended.is_none() {
-        caller.check_early(app, context.org().as_ref()).await?;
+        let unit = context.unit();
+        let unit = unit.as_ref().map(|(project, name)| Unit { project, name, tags: Tags::Unknown });
+        caller.check_early(app, context.org().as_ref(), unit.as_ref()).await?;
     }
     Ok(caller)
 }

@@ -8,11 +8,11 @@ use axum::http::request::Parts;
 use super::app::App;
 use super::error::Failure;
 use super::extract::{FromHead, from_head};
-use super::route::Route;
+use super::route::{Route, STATES_ROOT};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{
-    EnvironmentAddress, EnvironmentName, Login, OrgName, ProjectName, StackAddress, StackName, StateAddress,
-    TokenName,
+    DEFAULT_STATE, EnvironmentAddress, EnvironmentName, Login, OrgName, ProjectName, StackAddress, StackName,
+    StateAddress, StateName, TokenName,
 };
 use crate::domain::update::Requester;
 use crate::services::Error;
@@ -37,6 +37,8 @@ pub(super) struct RequestFacts {
     pub(super) state: Option<StateRef>,
     /// The environment, within its organization and project.
     pub(super) environment: Option<EnvironmentName>,
+    /// The name of the stack, state or environment that the path names, within its project.
+    unit: Option<String>,
     pub(super) detail: Option<String>,
     /// The organizations of the person, if the request is about the person's own sign-ins or tokens.
     pub(super) orgs_of_person: Vec<OrgName>,
@@ -94,6 +96,7 @@ impl RequestContext {
         };
         let mut facts = self.facts();
         facts.route = Some(route);
+        let mut state = None;
         for (name, value) in parameters.iter().flatten() {
             match name {
                 "org" => facts.org = OrgName::parse(value).ok(),
@@ -101,9 +104,18 @@ impl RequestContext {
                 "stack" => facts.stack = StackName::parse(value).ok(),
                 "update" => facts.update = UpdateId::parse(value),
                 "environment" => facts.environment = EnvironmentName::parse(value).ok(),
+                "state" => state = StateName::parse(value).ok(),
                 _ => {}
             }
         }
+        let is_of_default = route.path.starts_with(STATES_ROOT) && !route.path.contains("{state}");
+        let stack = facts.stack.as_ref().map(StackName::as_str);
+        let unit = stack
+            .or_else(|| facts.environment.as_ref().map(EnvironmentName::as_str))
+            .or_else(|| state.as_ref().map(StateName::as_str))
+            .or_else(|| is_of_default.then_some(DEFAULT_STATE))
+            .map(str::to_owned);
+        facts.unit = unit;
         self.act.set_action(route.action);
         if let (Some(org), Some(project), Some(stack)) = (&facts.org, &facts.project, &facts.stack) {
             let (org, project, stack) = (org.clone(), project.clone(), stack.clone());
@@ -155,6 +167,12 @@ impl RequestContext {
     /// The organization, if the path names it.
     pub(super) fn org(&self) -> Option<OrgName> {
         self.facts().org.clone()
+    }
+
+    /// The project and the name of the stack, state or environment, if the path names it.
+    pub(super) fn unit(&self) -> Option<(ProjectName, String)> {
+        let facts = self.facts();
+        Some((facts.project.clone()?, facts.unit.clone()?))
     }
 
     /// Records the organization, if the path does not name it.

@@ -8,7 +8,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::names::{EnvironmentAddress, Login, ProjectName, StackAddress, StateAddress, TeamName, TokenName};
+use super::names::{
+    EnvironmentAddress, Login, OrgName, ProjectName, StackAddress, StateAddress, TeamName, TokenName,
+};
 use super::principal::Principal;
 use super::role::{Right, Rights, Role};
 use super::tfstate::{LabelValue, Labels};
@@ -416,6 +418,11 @@ impl<'a> Unit<'a> {
     /// An environment.
     pub fn environment(address: &'a EnvironmentAddress, tags: Tags<'a>) -> Self {
         Self { project: &address.project, name: address.name.as_str(), tags }
+    }
+
+    /// Its address in this organization.
+    pub fn address(&self, org: &OrgName) -> String {
+        format!("{org}/{}/{}", self.project, self.name)
     }
 }
 

@@ -174,11 +174,17 @@ impl Caller {
 
     /// Refuses, before anything of it is read, a caller who cannot have the needed right anywhere in the organization
     /// that the request names, or, if it names none, in any of the caller's organizations. A non-member passes here, and
-    /// is refused once the addressed item is located.
+    /// is refused once the addressed item is located. `unit` is what the path names besides the organization, whether it
+    /// exists or not: the refusal proposes a grant on it.
     ///
     /// # Errors
     /// [`AccessError::NotAllowed`].
-    pub async fn check_early(&self, ctx: &Context, org: Option<&OrgName>) -> Result<(), Error> {
+    pub async fn check_early(
+        &self,
+        ctx: &Context,
+        org: Option<&OrgName>,
+        unit: Option<&Unit<'_>>,
+    ) -> Result<(), Error> {
         let orgs: Vec<&OrgName> = match org {
             Some(org) => self.user.orgs.iter().filter(|own| *own == org).collect(),
             None => self.user.orgs.iter().collect(),
@@ -186,14 +192,25 @@ impl Caller {
         let Some(first) = orgs.first() else { return Ok(()) };
         let role_in = |org: &OrgName| self.user.role_in(org).unwrap_or(Role::None);
         let mut most = orgs.iter().map(|org| role_in(org).rights()).fold(Rights::NONE, Rights::or);
+        let mut here = None;
         if !most.has(self.needs()) && self.limit().has(self.needs()) {
             // Grants are read only if no role suffices.
             for one in &orgs {
                 let access = store::access::of(ctx, one).await?;
-                most = most.or(access::most(&access, &self.actor(role_in(one))));
+                let actor = self.actor(role_in(one));
+                most = most.or(access::most(&access, &actor));
+                here = unit.map(|unit| access::held(&access, &actor, Some(unit)).rights);
             }
         }
-        Standing::anywhere(self, first, most).check_named(self.needs(), "this", orgs.len() == 1)
+        if Standing::anywhere(self, first, most).has(self.needs()) {
+            return Ok(());
+        }
+        let is_outside =
+            unit.is_some_and(|unit| self.actor(role_in(first)).works_with(Some(unit)) == Some(false));
+        let on = unit.map(|unit| unit.address(first));
+        let rights = here.unwrap_or(most);
+        let standing = Standing { on, is_outside, ..Standing::anywhere(self, first, rights) };
+        standing.check_named(self.needs(), "this", orgs.len() == 1)
     }
 }
 
@@ -227,7 +244,7 @@ impl<'a> Sight<'a> {
     pub(super) fn on(&self, unit: &Unit<'_>) -> (Standing<'a>, bool) {
         let actor = self.caller.actor(self.role);
         let held = access::held(&self.access, &actor, Some(unit));
-        let on = format!("{}/{}/{}", self.org, unit.project, unit.name);
+        let on = unit.address(&self.org);
         let is_outside = actor.works_with(Some(unit)) != Some(true);
         let standing = Standing { is_outside, ..self.standing(Some(on), held.rights) };
         (standing, held.rights != held.rights_max)

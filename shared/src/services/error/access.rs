@@ -116,8 +116,21 @@ pub struct NotAllowed {
 impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
     pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
-        let is_theirs = self.within.is_none() && !(self.of.is_user() && self.is_held);
-        self.org.as_ref().filter(|_| is_theirs)
+        let is_theirs = match self.of.is_user() {
+            true => !self.role.gives(self.needs),
+            false => !self.is_team_token_limited(),
+        };
+        self.org.as_ref().filter(|_| self.within.is_none() && is_theirs)
+    }
+
+    /// Whether this is the token of a team, with a maximum role that no grant raises.
+    fn is_team_token_limited(&self) -> bool {
+        matches!(self.of, Principal::Team(_)) && self.may.is_some_and(|may| !may.gives(self.needs))
+    }
+
+    /// The stack, state or environment as grants name it: `PROJECT/NAME`.
+    fn unit(&self) -> Option<&str> {
+        self.on.as_deref().and_then(|on| on.split_once('/')).map(|(_, unit)| unit)
     }
 
     fn name_admins(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -146,13 +159,19 @@ impl std::fmt::Display for NotAllowed {
             );
         }
         if !of.is_user() {
+            write!(f, ", and the {} token {:?} ", of.as_str(), token.as_str())?;
             let may = may.unwrap_or(*role);
-            write!(
-                f,
-                ", and the {} token {:?} has {may}: use another token, or have an admin of {login} grant more to it",
-                of.as_str(),
-                token.as_str()
-            )?;
+            if self.is_team_token_limited() {
+                return write!(f, "allows at most {may}: use another token");
+            }
+            write!(f, "has {may}: use another token, or have an admin of {login} grant more to it")?;
+            if let Some(unit) = self.unit() {
+                let role = needs.role();
+                write!(
+                    f,
+                    ", or the operator with `statewright org grant add {login} token:{token} {unit} {role}`"
+                )?;
+            }
             return self.name_admins(f);
         }
         if let Some(may) = may.filter(|may| !may.gives(*needs)) {
@@ -171,18 +190,11 @@ impl std::fmt::Display for NotAllowed {
         let (org, role_needed) = (org.as_ref().map_or("ORGANIZATION", OrgName::as_str), needs.role());
         write!(
             f,
-            ", and {login} has {role}: an admin of {org} grants more in the console or by the API, and the operator "
+            ", and {login} has {role}: an admin of {org} grants more in the console or by the API, and the operator with "
         )?;
-        if let Some(within) = on.as_deref().and_then(|on| on.split_once('/')).map(|(_, within)| within) {
-            write!(
-                f,
-                "with `statewright org grant add {org} user:{login} {within} {role_needed}`, or in all of {org} "
-            )?;
-        }
-        match role_needed.rights().contains(role.rights()) {
-            true => write!(f, "with `statewright org member role {org} {login} {role_needed}`")?,
-            // The role would take rights that the member has. A grant only adds.
-            false => write!(f, "with `statewright org grant add {org} user:{login} '*' {role_needed}`")?,
+        match self.unit() {
+            Some(unit) => write!(f, "`statewright org grant add {org} user:{login} {unit} {role_needed}`")?,
+            None => write!(f, "`statewright org member role {org} {login} {role_needed}`")?,
         }
         self.name_admins(f)
     }

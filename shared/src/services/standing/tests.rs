@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::domain::access::{Grant, GrantedRole, Grantee, Scope};
-use crate::domain::names::{Login, TokenName};
+use crate::domain::names::{Login, TeamName, TokenName};
 use crate::domain::principal::Principal;
 use crate::domain::update::Requester;
 use crate::layout::{Token, User};
@@ -98,8 +98,7 @@ fn a_refusal_names_the_role_and_who_grants_it() {
     assert_eq!(
         text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this")),
         "this needs the role apply in acme/web/dev, and bob has plan: an admin of acme grants more in the console or by the \
-         API, and the operator with `statewright org grant add acme user:bob web/dev apply`, or in all of acme with \
-         `statewright org member role acme bob apply`"
+         API, and the operator with `statewright org grant add acme user:bob web/dev apply`"
     );
     let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Right::Apply);
     assert_eq!(
@@ -156,6 +155,21 @@ fn a_refused_machine_learns_what_its_token_has() {
         text_of(check(&ci)),
         "this needs the role apply in acme, and the organization token \"ci\" has plan: use another token, or have an \
          admin of acme grant more to it"
+    );
+    let address = StackAddress::parse("acme", "web", "dev").unwrap();
+    let on_stack = |caller: &Caller| {
+        let seen = sight(caller, "acme", &[]).unwrap();
+        text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this"))
+    };
+    assert_eq!(
+        on_stack(&ci),
+        "this needs the role apply in acme/web/dev, and the organization token \"ci\" has plan: use another token, or have an \
+         admin of acme grant more to it, or the operator with `statewright org grant add acme token:ci web/dev apply`"
+    );
+    ci.token.of = Principal::Team(TeamName::parse("ops").unwrap());
+    assert_eq!(
+        on_stack(&ci),
+        "this needs the role apply in acme/web/dev, and the team token \"ci\" allows at most plan: use another token"
     );
 }
 
