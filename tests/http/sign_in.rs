@@ -18,7 +18,7 @@ use statewright_shared::services::identity::{
     code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
 };
 use statewright_shared::settings::Settings;
-use statewright_tests::app::{Call, ORG, START, TestApp, USER};
+use statewright_tests::app::{Answer, Call, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::visitor::Visitor;
@@ -576,51 +576,127 @@ async fn an_invitation_works_once() {
     other.submit("/invite", &[("code", &code)]).await.refuses(403);
 }
 
+async fn invite(app: &TestApp, user: &str, token: &str, role: &str) -> Answer {
+    let path = format!("/api/orgs/{ORG}/members/{user}/invitation");
+    app.post(&path, &json!({ "role": role })).token(token).send().await
+}
+
+/// The code of a link.
+fn code_in(made: &Value) -> String {
+    made["path"].as_str().unwrap().strip_prefix("/invite?code=").unwrap().to_owned()
+}
+
 #[tokio::test]
-async fn an_admin_invites_people_without_another_way_in() {
+async fn an_admin_invites_a_new_person() {
     let app = TestApp::memory().await;
-    let invite = async |user: &str, token: &str, role: &str| {
-        let path = format!("/api/orgs/{ORG}/members/{user}/invitation");
-        app.post(&path, &json!({ "role": role })).token(token).send().await
-    };
-    let code = |made: &Value| {
-        let path = made["path"].as_str().unwrap();
-        path.strip_prefix("/invite?code=").unwrap().to_owned()
-    };
     app.take_audit();
-    let made = invite("bob", &app.token, "plan").await.expect(200);
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
     let records = app.take_audit();
     let record = records.last().unwrap();
     assert_eq!((&record["action"], &record["detail"]), (&json!("user.invite"), &json!("bob as plan")));
-    assert!(!records.iter().any(|record| record.to_string().contains(&code(&made))), "{records:?}");
+    assert!(!records.iter().any(|record| record.to_string().contains(&code_in(&made))), "{records:?}");
     assert_eq!((&made["user"], &made["role"]), (&json!("bob"), &json!("plan")));
     // The link was lost. The role stays.
-    let again = invite("bob", &app.token, "admin").await.expect(200);
+    let again = invite(&app, "bob", &app.token, "admin").await.expect(200);
     assert_eq!((&again["role"], role(&app, "bob").await), (&json!("plan"), Some(Role::Plan)));
     let mut browser = Visitor::new(&app.url);
-    browser.submit("/invite", &[("code", &code(&made))]).await.refuses(403);
-    browser.submit("/invite", &[("code", &code(&again))]).await.leads("/user/settings/account");
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.refuses(403);
+    browser.submit("/invite", &[("code", &code_in(&again))]).await.leads("/user/settings/account");
     assert_eq!(browser.user().await.as_deref(), Some("bob"));
 
-    // An admin does not sign in as somebody who has another way in.
-    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
     let elsewhere = app.other_user("mallory", "evil").await;
-    for (user, token, role, status, words) in [
-        ("bob", &app.token, "plan", 403, "has a password or an account"),
-        (USER, &app.token, "plan", 403, "a user cannot invite themselves"),
-        ("mallory", &app.token, "plan", 409, "user mallory already exists"),
-        ("carol", &app.token, "owner", 400, "invalid role"),
-        ("carol", &elsewhere, "plan", 404, "organization acme not found"),
-    ] {
-        let refused = invite(user, token, role).await.refused(status);
-        assert!(refused.contains(words), "{user}: {refused}");
-    }
-    orgs::add_member(&app.context, &org(ORG), &login("mallory"), Role::View).await.unwrap();
-    let refused = invite("mallory", &app.token, "view").await.refused(403);
-    assert!(refused.contains("in another organization too"), "{refused}");
     let member = app.member_with_role(Role::Member, "ann", "laptop").await;
-    invite("carol", &member, "view").await.refused(403);
+    for (token, role, status, words) in [
+        (&app.token, "owner", 400, "invalid role"),
+        (&elsewhere, "plan", 404, "organization acme not found"),
+        (&member, "view", 403, "needs the role admin"),
+    ] {
+        let refused = invite(&app, "carol", token, role).await.refused(status);
+        assert!(refused.contains(words), "{refused}");
+    }
     assert_eq!(role(&app, "carol").await, None);
+}
+
+#[tokio::test]
+async fn a_member_who_forgot_the_password_sets_another() {
+    let app = TestApp::memory().await;
+    app.member_with_role(Role::Apply, "bob", "laptop").await;
+    passwords::set(&app.context, &login("bob"), "the forgotten password").await.unwrap();
+    let made = invite(&app, "bob", &app.token, "view").await.expect(200);
+    assert_eq!((&made["role"], role(&app, "bob").await), (&json!("apply"), Some(Role::Apply)));
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
+    let set = [("password", "correct horse battery"), ("again", "correct horse battery")];
+    browser.submit("/user/settings/password", &set).await.leads("/user/settings/account");
+    let form = [("login", "bob"), ("password", "correct horse battery")];
+    Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
+}
+
+#[tokio::test]
+async fn a_removed_member_is_invited_again_in_one_call() {
+    let app = TestApp::memory().await;
+    app.member_with_role(Role::Apply, "bob", "laptop").await;
+    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
+    let member = format!("/api/orgs/{ORG}/members/bob");
+    app.request(Method::DELETE, &member).send().await.expect(204);
+    assert_eq!(role(&app, "bob").await, None);
+    let made = invite(&app, "bob", &app.token, "view").await.expect(200);
+    assert_eq!((&made["role"], role(&app, "bob").await), (&json!("view"), Some(Role::View)));
+    // The link stops with the membership.
+    app.request(Method::DELETE, &member).send().await.expect(204);
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.refuses(403);
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+}
+
+/// An admin of an organization does not sign in as somebody who may have rights outside of it.
+#[tokio::test]
+async fn no_admin_gets_a_link_of_a_user_with_other_rights() {
+    let (app, provider) = with_provider().await;
+    app.other_user("mallory", "evil").await;
+    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let ada = app.member_with_role(Role::Admin, "ada", "laptop").await;
+    app.member_of(&[ORG, "beta"], "carol", "laptop").await;
+    let refuses = async |user: &str, token: &str, words: &str| {
+        let before = role(&app, user).await;
+        let refused = invite(&app, user, token, "plan").await.refused(403);
+        assert!(refused.contains(words), "{user}: {refused}");
+        assert_eq!(role(&app, user).await, before, "{user} stays what they were");
+        refused
+    };
+    refuses("ada", &ada, "a user cannot invite themselves").await;
+    for (user, why) in [
+        (USER, "the login of an admin of the server"),
+        ("mallory", "in another organization"),
+        ("carol", "in another organization"),
+        ("bob", "an account of a provider"),
+    ] {
+        let refused = refuses(user, &ada, why).await;
+        assert!(refused.contains(&format!("`statewright user invite {user}`")), "{refused}");
+    }
+    // Nor if the user is in no organization: a rule may give rights elsewhere at the next sign-in.
+    app.request(Method::DELETE, &format!("/api/orgs/{ORG}/members/bob")).send().await.expect(204);
+    refuses("bob", &ada, "an account of a provider").await;
+}
+
+#[tokio::test]
+async fn a_link_of_an_admin_stops_once_the_user_has_other_rights() {
+    let app = TestApp::memory().await;
+    orgs::create(&app.context, &org("beta"), &[]).await.unwrap();
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let link = format!("/invite?code={}", code_in(&made));
+    let mut browser = Visitor::new(&app.url);
+    assert_eq!(browser.open(&link).await.status, 200);
+    orgs::add_member(&app.context, &org("beta"), &login("bob"), Role::View).await.unwrap();
+    browser.open(&link).await.refuses(403);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.refuses(403);
+    assert_eq!(browser.user().await, None);
+    // The operator's link works whatever rights the user has.
+    let by_operator =
+        invitations::invite(&app.context, &login("bob"), Duration::from_secs(60)).await.unwrap();
+    browser.submit("/invite", &[("code", &by_operator.code)]).await.leads("/user/settings/account");
 }
 
 /// The login decides who administers the server, so only the operator makes a user of that name.
@@ -630,13 +706,9 @@ async fn no_other_person_becomes_an_admin_of_the_server() {
     let ada = app.member_with_role(Role::Admin, "ada", "laptop").await;
     let named = BTreeMap::from([("preferred_username", json!(USER))]);
     provider.behaves(Behavior { claims: named, ..Behavior::default() });
-    let invite = async || {
-        let path = format!("/api/orgs/{ORG}/members/{USER}/invitation");
-        app.post(&path, &json!({ "role": "plan" })).token(&ada).send().await
-    };
     // One who has only a token has no other way in, and then there is no such user.
     for exists in [true, false] {
-        let refused = invite().await.refused(403);
+        let refused = invite(&app, USER, &ada, "plan").await.refused(403);
         assert!(refused.contains("an admin of the server"), "{refused}");
         let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "other").await.refuses(409);
         assert!(exists || refused.contains("an admin of this server"), "{refused}");

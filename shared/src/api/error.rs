@@ -259,6 +259,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::ExceedsOwnOrg(_)
         | I::ExceedsOwnScope(_)
         | I::NotInvited { .. }
+        | I::InvitedByOperator { .. }
         | I::OutlivesOwn(_) => Reason::RoleTooLow,
         I::TokenNameTooLong { .. }
         | I::TokenDescriptionTooLong { .. }

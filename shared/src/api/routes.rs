@@ -453,7 +453,7 @@ routes! {
         auth: Token, needs: Admin, group: Account, audit: "member.remove",
         answer: NoContent, id: DeleteOrganizationMember,
     }
-    /// Invite a person by a link that works once; a login that no user has becomes a user and a member
+    /// Make a link with which a member signs in once; another login becomes a member, and a user if there is none
     POST "/api/orgs/{org}/members/{user}/invitation" => members::invite {
         auth: Token, needs: Admin, group: Account, audit: "user.invite",
         body: of::<MemberEdit>,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::membership;
+use super::{membership, sign_in};
 use crate::context::Context;
-use crate::domain::names::Login;
+use crate::domain::names::{Login, OrgName};
 use crate::layout::{Invitation, User, check, delete};
 use crate::ports::{Expect, Timestamp};
-use crate::services::error::{AccessError, SignInError};
+use crate::services::error::{AccessError, IdentityError, SignInError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
 use crate::services::{Error, store};
@@ -29,6 +29,23 @@ pub struct Invited {
 /// # Errors
 /// [`AccessError::NoUser`].
 pub async fn invite(ctx: &Context, login: &Login, valid: Duration) -> Result<Invited, Error> {
+    make(ctx, login, valid, None).await
+}
+
+/// Invites a member for an admin of this organization. The link stops once the user leaves it, or gets rights elsewhere.
+///
+/// # Errors
+/// [`AccessError::NoUser`].
+pub(super) async fn invite_to(ctx: &Context, login: &Login, org: &OrgName) -> Result<Invited, Error> {
+    make(ctx, login, INVITATION_VALID, Some(org)).await
+}
+
+async fn make(
+    ctx: &Context,
+    login: &Login,
+    valid: Duration,
+    org: Option<&OrgName>,
+) -> Result<Invited, Error> {
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
     let secret = hex::encode(random);
@@ -37,8 +54,8 @@ pub async fn invite(ctx: &Context, login: &Login, valid: Duration) -> Result<Inv
         attempts.begin()?;
         let user = membership::user(ctx, login).await?;
         let until = ctx.now().plus(valid);
-        let invitation =
-            Invitation { hash: sha256_hex(secret.as_bytes()), user_made: user.value.created, until };
+        let (hash, user_made) = (sha256_hex(secret.as_bytes()), user.value.created);
+        let invitation = Invitation { hash, user_made, until, org: org.cloned() };
         let writes = vec![
             store::put(ctx, Invitation::key(login), Expect::Any, &invitation),
             check(User::key(login), user.unchanged()),
@@ -84,5 +101,37 @@ async fn find(ctx: &Context, code: &str) -> Result<(Login, Expect), Error> {
     if !is_it || user.created != found.value.user_made {
         return Err(none());
     }
+    if let Some(org) = &found.value.org
+        && (!user.orgs.contains(org) || Box::pin(rights_elsewhere(ctx, &user, org)).await?.is_some())
+    {
+        return Err(none());
+    }
     Ok((login, found.unchanged()))
 }
+
+/// Refuses a user whom an admin of this organization must not invite.
+///
+/// # Errors
+/// [`IdentityError::InvitedByOperator`].
+pub(super) async fn check_of_org(ctx: &Context, user: &User, org: &OrgName) -> Result<(), Error> {
+    match rights_elsewhere(ctx, user, org).await? {
+        Some(why) => Err(IdentityError::InvitedByOperator { login: user.login.clone(), why }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Why the user may have rights outside of this organization, which the holder of a link gets too. The rules of a provider
+/// may give some at the next sign-in.
+async fn rights_elsewhere(ctx: &Context, user: &User, org: &OrgName) -> Result<Option<&'static str>, Error> {
+    if ctx.server_admins.contains(&user.login) {
+        return Ok(Some(OF_SERVER_ADMIN));
+    }
+    if user.orgs.iter().any(|other| other != org) {
+        return Ok(Some("this user is in another organization"));
+    }
+    let accounts = sign_in::accounts(ctx, &user.login).await?;
+    Ok((!accounts.is_empty()).then_some("this user has an account of a provider"))
+}
+
+/// Why an admin of an organization makes no link for a login that administers the server.
+pub(super) const OF_SERVER_ADMIN: &str = "this is the login of an admin of the server";

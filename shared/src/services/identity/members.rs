@@ -1,8 +1,8 @@
 //! Members of an organization, for its admins. The operator's commands are in [`orgs`].
 
-use super::invitations::{self, INVITATION_VALID, Invited};
+use super::invitations::{self, Invited, OF_SERVER_ADMIN};
 use super::orgs::{self, LastAdmin};
-use super::{passwords, sign_in, users};
+use super::users;
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
@@ -32,12 +32,14 @@ pub async fn add(
 }
 
 /// Invites a person by a link that works once, and returns the role that the person has. A login that no user has becomes
-/// a user of this server, who is a member with this role. A member keeps the role, and is invited again only as long as
-/// the invitation is the member's one way in: an admin here does not sign in as somebody who has another.
+/// a user of this server; a user of no organization, such as a removed member, and a new user become members with this
+/// role. A member keeps the role: with the link, a person who forgot the password sets another.
+///
+/// The holder of the link signs in as the user. So it is made only for a user who has no rights outside of the organization,
+/// and stops when the user gets some.
 ///
 /// # Errors
-/// `AccessError::NotAllowed`; [`IdentityError::UserExists`] for a user who is not a member;
-/// [`IdentityError::NotInvited`].
+/// `AccessError::NotAllowed`; [`IdentityError::NotInvited`], [`IdentityError::InvitedByOperator`].
 pub async fn invite(
     ctx: &Context,
     caller: &Caller,
@@ -46,30 +48,32 @@ pub async fn invite(
     role: Role,
 ) -> Result<(Invited, Role), Error> {
     caller.check_org(ctx, org).await?;
-    let refused = |why| Error::from(IdentityError::NotInvited { login: login.clone(), why });
     if caller.is_user(login) {
-        return Err(refused("a user cannot invite themselves"));
+        let why = "a user cannot invite themselves";
+        return Err(IdentityError::NotInvited { login: login.clone(), why }.into());
     }
     // An admin here would sign in as the admin of the server, or make a user of that name.
     if ctx.server_admins.contains(login) {
-        return Err(refused("this is the login of an admin of the server, so the operator has to"));
+        let why = OF_SERVER_ADMIN;
+        return Err(IdentityError::InvitedByOperator { login: login.clone(), why }.into());
     }
-    let Some(user) = store::read(ctx, &User::key(login)).await? else {
-        users::create(ctx, login, std::slice::from_ref(org), role).await?;
-        return Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, role));
+    let role = match store::read(ctx, &User::key(login)).await? {
+        None => {
+            users::create(ctx, login, std::slice::from_ref(org), role).await?;
+            role
+        }
+        Some(user) => {
+            invitations::check_of_org(ctx, &user.value, org).await?;
+            match user.value.role_in(org) {
+                Some(has) => has,
+                None => {
+                    let decide = |has: Option<Role>| Ok(has.unwrap_or(role));
+                    orgs::change(ctx, org, login, LastAdmin::Stays, decide).await?.role
+                }
+            }
+        }
     };
-    let has = user.value.role_in(org).ok_or_else(|| IdentityError::UserExists(login.clone()))?;
-    if user.value.orgs.len() > 1 {
-        return Err(refused(
-            "this user is in another organization too, so only the operator can invite them",
-        ));
-    }
-    if passwords::is_set(ctx, login).await? || !sign_in::accounts(ctx, login).await?.is_empty() {
-        return Err(refused(
-            "this user has a password or an account of a provider, so only the operator can invite them",
-        ));
-    }
-    Ok((invitations::invite(ctx, login, INVITATION_VALID).await?, has))
+    Ok((invitations::invite_to(ctx, login, org).await?, role))
 }
 
 /// Changes a member's role. Processes that cache the user see the change within a minute.

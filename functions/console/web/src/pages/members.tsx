@@ -59,7 +59,7 @@ function NewMember({
     >
       <p>
         {isNew
-          ? "The login becomes a user of this server, and a member. The link signs the person in once."
+          ? "The login becomes a member, and a user of this server if there is none. The link signs the person in once."
           : "The user becomes a member. Their sign-in and their tokens work here at once."}
       </p>
       <Line label="Login" value={login} onChange={setLogin} />
@@ -105,7 +105,9 @@ function NewLink({ org, member, onClose, onInvited }: OfDialog & { member: Membe
       onClose={onClose}
       run={async () => onInvited(await invite(org, login, member.fgaRole.name))}
     >
-      <p>Who opens it signs in as {login}, once. An earlier link of {login} stops working.</p>
+      <p>
+        Who opens it signs in as {login}, once, and can set a new password. An earlier link of {login} stops working.
+      </p>
     </Confirm>
   );
 }
@@ -161,9 +163,12 @@ function Remove({ org, member, onClose }: OfDialog & { member: Member }) {
     <Confirm title={`Remove ${login} from ${org}?`} action="Remove the member" onClose={onClose} run={run}>
       <p>
         {login} loses the role, all places in teams and all grants, within a minute. An update of {login} that runs ends
-        within five.
+        within five, with what it saved. A lock of {login} stays until somebody breaks it.
       </p>
-      <p>The user stays on this server. Nothing that {login} made is deleted.</p>
+      <p>
+        The user stays on this server, and their sign-ins and tokens show nothing of {org} any more. Tokens of {org} and
+        its teams that {login} made keep working: revoke those that {login} may know. Nothing is deleted.
+      </p>
     </Confirm>
   );
 }
