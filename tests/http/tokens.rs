@@ -590,7 +590,22 @@ async fn an_organization_limits_the_days_that_tokens_have_left() {
     let words = app.patch(&path, &unknown).send().await.refused(400);
     assert!(words.contains("setDefaultStackPermission"), "{words}");
     passwords::set(&app.context, &login(USER), "correct horse battery").await.unwrap();
-    assert_eq!(set(14, &app.token).await.expect(200)["maxAccessTokenExpiryDays"], 14);
+    // The token that sets the limit could not lift it.
+    let (_, later) =
+        make(&app, PERSONAL, &app.token, json!({ "expires": seconds_from_now(&app, DAY * 15) })).await;
+    for token in [&app.token, &later] {
+        let answer = set(14, token).await;
+        let words = answer.refused(403);
+        let expected =
+            "your own token has more than 14 days left, or no end, so acme would refuse it from now on";
+        assert!(words.contains(expected), "{words}");
+    }
+    let answer = set(14, &app.token).await.expect(403);
+    assert_eq!(answer["reason"], "token_lives_too_long");
+    stack.get("").send().await.expect(200);
+    let (_, meets) =
+        make(&app, PERSONAL, &app.token, json!({ "expires": seconds_from_now(&app, DAY * 14) })).await;
+    assert_eq!(set(14, &meets).await.expect(200)["maxAccessTokenExpiryDays"], 14);
 
     let words = stack.get("").send().await.refused(403);
     let expected = "the `acme` organization enforces a max access token expiry of `14` days that your current token \

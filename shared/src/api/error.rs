@@ -266,6 +266,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::TokenExpiryTooLate { .. }
         | I::TokenGraceTooLong { .. }
         | I::TokenDaysTooMany { .. } => Reason::LimitExceeded,
+        I::OwnTokenLivesTooLong { .. } => Reason::TokenLivesTooLong,
         I::NoRole(_) => Reason::RoleNotFound,
         I::NoGrant { .. } => Reason::GrantNotFound,
         I::NotInTeam { .. } => Reason::UserNotFound,

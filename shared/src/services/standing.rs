@@ -53,14 +53,18 @@ impl Caller {
 
     /// Refuses an access token that has more time left than the organization allows, or no end.
     fn check_days_left(&self, ctx: &Context, org: &OrgName, access: &Access) -> Result<(), Error> {
-        let Some(days_max) = access.token_days_max.filter(|_| self.is_by_access_token()) else {
-            return Ok(());
-        };
-        let latest = ctx.now().plus(Duration::from_secs(u64::from(days_max) * SECONDS_OF_A_DAY));
-        match self.token.expires.is_some_and(|expires| expires <= latest) {
-            true => Ok(()),
-            false => Err(AccessError::TokenLivesTooLong { org: org.clone(), days_max }.into()),
+        match access.token_days_max {
+            Some(days_max) if !self.ends_within(ctx, days_max) => {
+                Err(AccessError::TokenLivesTooLong { org: org.clone(), days_max }.into())
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Whether an organization that allows access tokens this number of days accepts the caller.
+    pub(super) fn ends_within(&self, ctx: &Context, days_max: u32) -> bool {
+        let latest = ctx.now().plus(Duration::from_secs(u64::from(days_max) * SECONDS_OF_A_DAY));
+        !self.is_by_access_token() || self.token.expires.is_some_and(|expires| expires <= latest)
     }
 
     /// Checks a stack by its name, before anything of it is read: so the time of the answer does not reveal what exists.

@@ -2,6 +2,7 @@
 
 use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
+use crate::domain::plural;
 use crate::domain::role::Role;
 use crate::ports::Timestamp;
 
@@ -218,6 +219,16 @@ pub enum IdentityError {
     #[error("the limit for access tokens is too large: use at most {days_max} days, or 0 for no limit")]
     TokenDaysTooMany {
         /// The maximum in days.
+        days_max: u32,
+    },
+    /// An organization would no longer accept the token that sets its limit.
+    #[error(
+        "your own token has more than {} left, or no end, so {org} would refuse it from now on: create a token that \
+         expires earlier, and set the limit with that one or in the console", plural::count(*days_max, "day")
+    )]
+    OwnTokenLivesTooLong {
+        org: OrgName,
+        /// The limit in days.
         days_max: u32,
     },
     /// The certificate expired at this time.

@@ -255,6 +255,7 @@ fn identity() -> Vec<IdentityError> {
         I::OutlivesOwn(AT),
         I::NoSecretToRotate,
         I::TokenDaysTooMany { days_max: 730 },
+        I::OwnTokenLivesTooLong { org: org(), days_max: 14 },
         I::CertificateExpired(AT),
         I::CertificateInUse,
         I::NotAMember { login: login(), org: org(), role: Role::Apply },

@@ -285,10 +285,12 @@ pub async fn days_left_max(ctx: &Context, caller: &Caller, org: &OrgName) -> Res
     Ok(store::access::of(ctx, org).await?.token_days_max.unwrap_or_default())
 }
 
-/// Sets the days that access tokens have left at most in an organization; 0 for no limit.
+/// Sets the days that access tokens have left at most in an organization; 0 for no limit. The token of the request has to
+/// meet the limit: it could not lift it again.
 ///
 /// # Errors
-/// [`AccessError::NoOrg`], [`AccessError::NotAllowed`]; [`IdentityError::TokenDaysTooMany`].
+/// [`AccessError::NoOrg`], [`AccessError::NotAllowed`]; [`IdentityError::TokenDaysTooMany`],
+/// [`IdentityError::OwnTokenLivesTooLong`].
 pub async fn set_days_left_max(
     ctx: &Context,
     caller: &Caller,
@@ -299,6 +301,11 @@ pub async fn set_days_left_max(
     let days = u32::try_from(days).ok().filter(|days| *days <= DAYS_LEFT_MAX);
     let days = days.ok_or(IdentityError::TokenDaysTooMany { days_max: DAYS_LEFT_MAX })?;
     let days_max = Some(days).filter(|days| *days > 0);
+    if let Some(days_max) = days_max
+        && !caller.ends_within(ctx, days_max)
+    {
+        return Err(IdentityError::OwnTokenLivesTooLong { org: org.clone(), days_max }.into());
+    }
     let mut attempts = Attempts::at("the access of the organization");
     loop {
         attempts.begin()?;
