@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::tools;
+use statewright_tests::visitor::Visitor;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -174,6 +175,15 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let login = cli.clone().token(&token).run(["login", &server.url]).await.assert_success();
     assert_says(&login, &["as admin"]);
 
+    // The first user has no password, and signs in with a browser by this command.
+    let url = server.url.clone();
+    let invite = ["user", "invite", "admin", "--server", &url];
+    let link = stdout_of(&folder, &invite).await;
+    let code = link.trim().strip_prefix(&format!("{url}/invite?code=")).unwrap();
+    let mut browser = Visitor::new(&url);
+    browser.submit("/invite", &[("code", code)]).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("admin"));
+
     let second = refused(&folder, &["serve", "--listen", "127.0.0.1:0"]).await;
     assert!(second.contains("another server (process ") && second.contains("Stop it first"), "{second}");
     let pid = server.child.id().unwrap();
@@ -183,7 +193,11 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     server.signal(Signal::TERM);
     let (code, rest) = server.ended().await;
     let others = format!(
-        "For OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}"
+        "For OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}\n\n\
+         For the console in a browser, this prints a link that signs you in once. It opens the store of the server:\n\n    \
+         statewright {} --data {}",
+        invite.join(" "),
+        folder.display()
     );
     assert_eq!((code, rest.trim()), (Some(0), others.as_str()));
 
