@@ -1,11 +1,17 @@
 //! Compares the OpenAPI document with real answers.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use serde_json::{Value, json};
 use statewright_shared::api::routes::ROUTES;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::document;
 
 use crate::world::{Stack, deployment};
+
+/// The sources of the API.
+const API: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/src/api");
 
 /// Answers that the document describes only as JSON or as an object, with the reason.
 const NOT_DESCRIBED: &[(&str, &str)] = &[
@@ -129,8 +135,65 @@ async fn the_document_has_a_summary_of_each_route() {
         let is_done = ["200", "201", "204", "303"].iter().any(|status| done.contains_key(*status));
         assert!(is_done, "{route:?}: {done:?}");
         let parameters = operation["parameters"].as_array().unwrap().iter();
-        for name in parameters.map(|parameter| parameter["name"].as_str().unwrap()) {
+        let (in_path, in_query): (Vec<_>, Vec<_>) =
+            parameters.partition(|parameter| parameter["in"] == "path");
+        for name in in_path.iter().map(|parameter| parameter["name"].as_str().unwrap()) {
             assert!(path.contains(&format!("{{{name}}}")), "{path}: {name}");
         }
+        let names: Vec<_> = in_query.iter().map(|parameter| parameter["name"].as_str().unwrap()).collect();
+        assert_eq!(names, route.query.iter().map(|parameter| parameter.name).collect::<Vec<_>>(), "{path}");
+        for parameter in in_query {
+            let is_described = parameter["description"].as_str().is_some_and(|text| !text.is_empty());
+            assert!(is_described && parameter["schema"]["type"].is_string(), "{path}: {parameter}");
+        }
     }
+}
+
+/// A handler with a name in a file of handlers, up to its answer.
+fn head_of(handler: &str) -> Option<(String, String)> {
+    let mut parts = handler.split("::");
+    let (module, name) = (parts.next()?, parts.next()?);
+    let source = fs::read_to_string(format!("{API}/handlers/{module}.rs")).unwrap();
+    let starts = [format!("async fn {name}("), format!("async fn {name}<")];
+    let at = starts.iter().find_map(|start| source.find(start));
+    let rest = source[at.unwrap_or_else(|| panic!("{handler} is not found"))..].to_owned();
+    let head = rest.split(" -> ").next()?.to_owned();
+    Some((head, source))
+}
+
+/// A handler gets only the parameters that its row names, so each that it reads is in the document.
+#[test]
+fn exactly_the_rows_that_read_a_query_name_its_parameters() {
+    let table = fs::read_to_string(format!("{API}/routes.rs")).unwrap();
+    let query = fs::read_to_string(format!("{API}/query.rs")).unwrap();
+    let mut reading = 0;
+    for route in ROUTES {
+        let start = format!("    {} \"{}\" => ", route.method, route.path);
+        let row = table.split(&start).nth(1).unwrap_or_else(|| panic!("{route:?} is not found"));
+        let Some((head, source)) = head_of(row.split_whitespace().next().unwrap()) else {
+            assert!(route.query.is_empty(), "{route:?}");
+            continue;
+        };
+        let reads = ["Parameters", "Pairs", "Query<"].iter().any(|taken| head.contains(taken));
+        assert_eq!(reads, !route.query.is_empty(), "{route:?}");
+        for parameter in route.query {
+            let quoted = format!("\"{}\"", parameter.name);
+            assert!(source.contains(&quoted) || query.contains(&quoted), "{route:?}: {quoted} is not read");
+        }
+        let names: BTreeSet<_> = route.query.iter().map(|parameter| parameter.name).collect();
+        assert_eq!(names.len(), route.query.len(), "{route:?}: one is named twice");
+        reading += usize::from(reads);
+    }
+    assert!(reading > 60, "{reading}");
+}
+
+#[tokio::test]
+async fn a_parameter_that_the_row_does_not_name_changes_nothing() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.import(&deployment(&[stack.resource("a")])).await;
+    let all = app.get("/api/user/stacks").send().await.expect(200);
+    assert_eq!(app.get("/api/user/stacks?pageSize=0&filter=x").send().await.expect(200), all);
+    let none = app.get("/api/user/stacks?project=other").send().await.expect(200);
+    assert_eq!(none["stacks"], json!([]));
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use statewright_shared::api::routes::{Auth, ROUTES, Route};
+use statewright_shared::api::routes::{Auth, Parameter, ROUTES, Route};
 use statewright_shared::domain::role::Right;
 use statewright_tests::document;
 
@@ -11,6 +11,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/docs/http-api
 
 /// Around what is generated.
 const BEGIN: &str = "<!-- generated -->\n";
+const BEGIN_QUERIES: &str = "<!-- generated queries -->\n";
 const END: &str = "<!-- end -->";
 
 /// The headings of the tables, in the page's order.
@@ -81,13 +82,32 @@ fn tables() -> String {
     text + "\n"
 }
 
+/// The query parameters, by route.
+fn queries() -> String {
+    let mut text = "\n| route | parameter | form | meaning |\n|---|---|---|---|\n".to_owned();
+    for heading in SECTIONS {
+        for route in ROUTES.iter().filter(|route| section(route) == heading) {
+            let mut shown = format!("`{} {}`", route.method, route.path);
+            for Parameter { name, form, is_required, about } in route.query {
+                let needed = if *is_required { ", needed" } else { "" };
+                writeln!(text, "| {shown} | `{name}` | {}{needed} | {about} |", form.as_str()).unwrap();
+                // The lines below are of the same route.
+                shown.clear();
+            }
+        }
+    }
+    text + "\n"
+}
+
 /// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test http the_page_of_the_api`.
 #[test]
 fn the_page_of_the_api_has_every_route() {
     let page = fs::read_to_string(PAGE).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has a generated part");
     let (_, after) = rest.split_once(END).expect("the generated part has an end");
-    let wanted = format!("{before}{BEGIN}{}{END}{after}", tables());
+    let (between, rest) = after.split_once(BEGIN_QUERIES).expect("the page has a part for queries");
+    let (_, after) = rest.split_once(END).expect("the part for queries has an end");
+    let wanted = format!("{before}{BEGIN}{}{END}{between}{BEGIN_QUERIES}{}{END}{after}", tables(), queries());
     if std::env::var_os("UPDATE_PAGES").is_some() {
         fs::write(PAGE, &wanted).unwrap();
     }

@@ -70,6 +70,7 @@ async fn let_in(app: App, route: &'static Route, request: Request, next: Next) -
         Ok(permit) => permit,
         Err(failure) => return with_admins(&app, failure.into_response()).await,
     };
+    parts.extensions.insert(route);
     parts.extensions.insert(BodyLimit { bytes_max: route.body_bytes_max, factor: route.body_copies });
     let (gateway, takes_gzip) = (Gateway::of(&parts), takes_gzip(&parts.headers));
     let showed = parts.extensions.remove::<ShowedToken>();

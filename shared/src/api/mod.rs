@@ -17,6 +17,7 @@ mod handlers;
 mod host;
 pub mod metrics;
 mod page;
+mod parameters;
 mod path;
 mod query;
 mod ready;

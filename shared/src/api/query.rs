@@ -1,17 +1,63 @@
-//! Query parameters, and the number of items that a request may have.
+//! Reads query parameters, and checks the number of items that a request may have.
 
 use std::collections::HashMap;
 
 use axum::extract::Query;
+use axum::http::request::Parts;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::error::Failure;
+use super::extract::{FromHead, from_head, there};
+use super::parameters::Parameter;
+use super::route::Route;
 use crate::limits::SECRETS_PER_BATCH_MAX;
 use crate::services::Error;
 use crate::services::error::InvalidInput;
 use crate::services::store::page::PageOf;
 
-pub(super) type Parameters = Query<HashMap<String, String>>;
+/// The query parameters of the request that its row names.
+#[derive(Debug)]
+pub(super) struct Parameters(pub(super) HashMap<String, String>);
+
+/// The same in their order: those that may be repeated come more than once.
+#[derive(Debug)]
+pub(super) struct Pairs(pub(super) Vec<(String, String)>);
+
+/// What the row of the request names. A parameter that a handler reads and its row does not name is never there, so the
+/// OpenAPI document has all that work.
+fn named(parts: &Parts) -> &'static [Parameter] {
+    match parts.extensions.get::<&'static Route>() {
+        Some(route) => route.query,
+        None => &[],
+    }
+}
+
+fn is_named(parameters: &[Parameter], name: &str) -> bool {
+    parameters.iter().any(|parameter| parameter.name == name)
+}
+
+impl FromHead for Parameters {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let named = named(parts);
+        let Query(mut query) = there::<Query<HashMap<String, String>>>(parts)?;
+        query.retain(|name, _| is_named(named, name));
+        Ok(Self(query))
+    }
+}
+
+impl FromHead for Pairs {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        let named = named(parts);
+        let Query(mut query) = there::<Query<Vec<(String, String)>>>(parts)?;
+        query.retain(|(name, _)| is_named(named, name));
+        Ok(Self(query))
+    }
+}
+
+from_head!(Parameters, Pairs);
 
 /// The position at which a page begins, from the answer with the previous page.
 pub(super) fn position(query: &HashMap<String, String>) -> Result<Option<String>, Error> {

@@ -3,6 +3,7 @@
 use axum::http::Method;
 use serde_json::Value;
 
+use super::parameters::Parameter;
 use crate::domain::role::Right;
 
 /// The credentials that a route requires.
@@ -187,6 +188,8 @@ pub struct Route {
     /// The action in the audit log. `None` if only refusals are recorded: for requests that read no secrets,
     /// and for what a running update saves, since its start and its end are recorded.
     pub action: Option<&'static str>,
+    /// The query parameters that the handler reads.
+    pub query: &'static [Parameter],
     /// The operation's name in the OpenAPI document, which `pulumi api` uses. A route that Pulumi Cloud has
     /// too has the same name there. Source: pulumi/pulumi-pulumiservice dc76a018,
     /// `provider/pkg/cloud/spec.json`.

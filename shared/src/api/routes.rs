@@ -21,6 +21,7 @@ use super::handlers::{
     history, home, map, members, oidc, openapi, resources, roles, secrets, server, service, sessions,
     settings, sign_in, stacks, state_resources, states, teams, tfstate, tokens, updates, user,
 };
+use super::parameters as query;
 use super::path::OrgPath;
 use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
@@ -83,6 +84,7 @@ use crate::wire::tokens::{
 };
 use crate::wire::{Members, edges};
 
+pub use super::parameters::{Parameter, ParameterForm};
 pub use super::route::{
     Account, Admin, Auth, Console, Environments, Everything, Group, Head, Log, Read, Route, Secrets, Serves,
     Tfstate,
@@ -126,6 +128,7 @@ macro_rules! routes {
         #[doc = $summary:literal]
         $method:ident $path:literal => $handler:path {
             auth: $auth:ident, needs: $needs:ident, group: $group:ident, $(audit: $action:literal,)?
+            $(query: [$($parameter:expr),* $(,)?],)?
             $(body: $body:expr, $(max: $max:ident,)? $(copies: $copies:literal,)?)?
             answer: $answer:expr, id: $id:ident,
         }
@@ -140,6 +143,7 @@ macro_rules! routes {
             body_copies: last(&[BODY_COPIES, $($($copies)?)?]),
             group: Group::$group,
             action: first(&[$($action)?]),
+            query: &[$($($parameter),*)?],
             operation: stringify!($id),
             summary: $summary.trim_ascii(),
         }),*];
@@ -192,6 +196,7 @@ routes! {
     /// - its purpose, its method, its path, and its handler;
     /// - `auth`: the credentials that it requires. `needs`: the right on what it is about. `group`: the
     ///   function that serves it. `audit`: the action in the audit log;
+    /// - `query`: the query parameters that the handler reads. It gets no others;
     /// - `body`: the shape of the body; `of::<T>` is what the type `T` reads. `max`: the length of the body
     ///   in bytes, at most, if that is not `SMALL_BYTES_MAX`. `copies`: the copies of the body that a request
     ///   holds, if not the usual number;
@@ -292,77 +297,91 @@ routes! {
     /// List the access tokens of the user
     GET "/api/user/tokens" => tokens::list {
         auth: Token, needs: Nothing, group: Account,
+        query: [query::CONTINUATION, query::MAX_RESULTS, query::TOKENS_SHOWN],
         answer: Json(of::<Tokens>), id: ListPersonalTokens,
     }
     /// Create an access token of the user
     POST "/api/user/tokens" => tokens::create::<NewPersonalToken> {
         auth: Token, needs: Nothing, group: Account, audit: "token.create",
+        query: [query::REASON],
         body: of::<NewPersonalToken>,
         answer: Json(of::<CreatedToken>), id: CreatePersonalToken,
     }
     /// End an access token of the user
     DELETE "/api/user/tokens/{token}" => tokens::end {
         auth: Token, needs: Nothing, group: Account, audit: "token.delete",
+        query: [query::REASON],
         answer: NoContent, id: DeletePersonalToken,
     }
     /// Replace the secret of an access token of the user
     POST "/api/user/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
+        query: [query::REASON],
         body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotatePersonalToken,
     }
     /// List the access tokens of an organization
     GET "/api/orgs/{org}/tokens" => tokens::list {
         auth: Token, needs: Admin, group: Account,
+        query: [query::CONTINUATION, query::MAX_RESULTS, query::TOKENS_SHOWN],
         answer: Json(of::<Tokens>), id: ListOrgTokens,
     }
     /// Create an access token of an organization
     POST "/api/orgs/{org}/tokens" => tokens::create::<NewOrgToken> {
         auth: Token, needs: Admin, group: Account, audit: "token.create",
+        query: [query::REASON],
         body: of::<NewOrgToken>,
         answer: Json(of::<CreatedToken>), id: CreateOrgToken,
     }
     /// End an access token of an organization
     DELETE "/api/orgs/{org}/tokens/{token}" => tokens::end {
         auth: Token, needs: Admin, group: Account, audit: "token.delete",
+        query: [query::REASON],
         answer: NoContent, id: DeleteOrgToken,
     }
     /// Replace the secret of an access token of an organization
     POST "/api/orgs/{org}/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Admin, group: Account, audit: "token.rotate",
+        query: [query::REASON],
         body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotateOrgToken,
     }
     /// List the access tokens of a team
     GET "/api/orgs/{org}/teams/{team}/tokens" => tokens::list {
         auth: Token, needs: Nothing, group: Account,
+        query: [query::CONTINUATION, query::MAX_RESULTS, query::TOKENS_SHOWN],
         answer: Json(of::<Tokens>), id: ListTeamTokens,
     }
     /// Create an access token of a team
     POST "/api/orgs/{org}/teams/{team}/tokens" => tokens::create::<NewTeamToken> {
         auth: Token, needs: Nothing, group: Account, audit: "token.create",
+        query: [query::REASON],
         body: of::<NewTeamToken>,
         answer: Json(of::<CreatedToken>), id: CreateTeamToken,
     }
     /// End an access token of a team
     DELETE "/api/orgs/{org}/teams/{team}/tokens/{token}" => tokens::end {
         auth: Token, needs: Nothing, group: Account, audit: "token.delete",
+        query: [query::REASON],
         answer: NoContent, id: DeleteTeamToken,
     }
     /// Replace the secret of an access token of a team
     POST "/api/orgs/{org}/teams/{team}/tokens/{token}/rotate" => tokens::rotate {
         auth: Token, needs: Nothing, group: Account, audit: "token.rotate",
+        query: [query::REASON],
         body: of::<RotateToken>,
         answer: Json(of::<RotatedToken>), id: RotateTeamToken,
     }
     /// List the access tokens of a member that work in the organization alone
     GET "/api/orgs/{org}/members/{user}/tokens" => tokens::list_of_member {
         auth: Token, needs: Admin, group: Account,
+        query: [query::CONTINUATION, query::MAX_RESULTS, query::TOKENS_SHOWN],
         answer: Json(of::<Tokens>), id: ListMemberTokens,
     }
     /// End an access token of a member that works in the organization alone
     DELETE "/api/orgs/{org}/members/{user}/tokens/{token}" => tokens::end_of_member {
         auth: Token, needs: Admin, group: Account, audit: "token.delete",
+        query: [query::REASON],
         answer: NoContent, id: DeleteMemberToken,
     }
     /// List the browsers in which the user is signed in
@@ -399,6 +418,10 @@ routes! {
     /// List the stacks that the user may see
     GET "/api/user/stacks" => stacks::list_stacks {
         auth: Token, needs: See, group: Read,
+        query: [
+            query::CONTINUATION, query::ORGANIZATION, query::PROJECT, query::TAG_NAME, query::TAG_VALUE,
+            query::LAST_RESULT,
+        ],
         answer: Json(of::<Stacks>), id: ListUserStacks,
     }
     /// List the members of an organization, with their roles
@@ -408,22 +431,38 @@ routes! {
     }
     /// List the audit records of an organization, newest first; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs" => audit::list_v1 {
-        auth: Token, needs: Audit, group: Account, audit: "audit.read",
+        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        query: [
+            query::CONTINUATION, query::LATEST, query::OF_USER, query::OF_USER_SHORT, query::OF_EVENT,
+            query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE,
+        ],
         answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV1,
     }
     /// List the audit records of an organization, newest first
     GET "/api/orgs/{org}/auditlogs/v2" => audit::list {
-        auth: Token, needs: Audit, group: Account, audit: "audit.read",
+        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        query: [
+            query::CONTINUATION, query::START, query::END, query::OF_USER, query::OF_USER_SHORT,
+            query::OF_EVENT, query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE,
+        ],
         answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV2,
     }
     /// Export audit records as compressed CSV or CEF; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs/export" => audit::export_v1 {
-        auth: Token, needs: Audit, group: Account, audit: "audit.export",
+        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        query: [
+            query::CONTINUATION, query::LATEST, query::OF_USER, query::OF_USER_SHORT, query::OF_EVENT,
+            query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE, query::TEXT_FORM,
+        ],
         answer: Text, id: ExportAuditLogEventsHandlerV1,
     }
     /// Export audit records as CSV or CEF
     GET "/api/orgs/{org}/auditlogs/v2/export" => audit::export {
-        auth: Token, needs: Audit, group: Account, audit: "audit.export",
+        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        query: [
+            query::CONTINUATION, query::START, query::END, query::OF_USER, query::OF_USER_SHORT,
+            query::OF_EVENT, query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE, query::TEXT_FORM,
+        ],
         answer: Text, id: ExportAuditLogEventsHandlerV2,
     }
     /// List the actions of audit records
@@ -509,6 +548,7 @@ routes! {
     /// List the roles of this server
     GET "/api/orgs/{org}/roles" => roles::list {
         auth: Token, needs: See, group: Account,
+        query: [query::PURPOSE],
         answer: Json(of::<Roles>), id: ListRolesByOrgIDAndUXPurpose,
     }
     /// Refuse a custom role: the server's roles are fixed
@@ -541,6 +581,7 @@ routes! {
     /// Remove a grant of a role on a part of an organization
     DELETE "/api/orgs/{org}/grants" => grants::remove {
         auth: Token, needs: Admin, group: Account, audit: "grant.remove",
+        query: [query::GRANT_TO, query::GRANT_ON, query::GRANT_ROLE],
         answer: NoContent, id: RemoveGrant,
     }
     /// Get the teams and grants of an organization as one document
@@ -551,6 +592,7 @@ routes! {
     /// Replace the teams and grants of an organization with those of a document
     PUT "/api/orgs/{org}/access" => grants::apply {
         auth: Token, needs: Admin, group: Account, audit: "access.apply",
+        query: [query::DRY_RUN],
         body: of::<AccessDocument>,
         answer: Json(of::<AccessDifference>), id: ApplyAccess,
     }
@@ -562,6 +604,7 @@ routes! {
     /// Get what a user may do with a stack, and why
     GET "/api/stacks/{org}/{project}/{stack}/access" => grants::explain {
         auth: Token, needs: See, group: Account,
+        query: [query::ACCESS_OF],
         answer: Json(of::<ExplainedAccess>), id: ExplainStackAccess,
     }
     /// List the teams that may do something with a stack
@@ -629,11 +672,13 @@ routes! {
     /// Delete a stack
     DELETE "/api/stacks/{org}/{project}/{stack}" => stacks::delete_stack {
         auth: Token, needs: Member, group: Head, audit: "stack.delete",
+        query: [query::FORCE, query::FORCE_DESTROY],
         answer: NoContent, id: DeleteStack,
     }
     /// List the deleted stacks that can be undeleted
     GET "/api/orgs/{org}/restore-stack" => stacks::list_deleted {
         auth: Token, needs: View, group: Read,
+        query: [query::CONTINUATION],
         answer: Json(of::<DeletedStacks>), id: ListDeletedStacks,
     }
     /// Undelete a stack
@@ -779,6 +824,7 @@ routes! {
     /// List the history of a stack, newest first
     GET "/api/stacks/{org}/{project}/{stack}/updates" => history::history {
         auth: Token, needs: View, group: Read,
+        query: [query::PAGE, query::PAGE_SIZE, query::OUTPUT_TYPE],
         answer: Json(history_page), id: GetStackUpdates,
     }
     /// Get the newest entry of the history
@@ -789,6 +835,7 @@ routes! {
     /// List the previews of the newest version
     GET "/api/stacks/{org}/{project}/{stack}/updates/latest/previews" => history::previews {
         auth: Token, needs: View, group: Read,
+        query: [query::PAGE, query::PAGE_SIZE, query::OLDEST_FIRST],
         answer: Json(of::<ServiceHistory>), id: GetLatestStackPreviews,
     }
     /// Get the newest version, and the previews before it
@@ -809,6 +856,7 @@ routes! {
     /// List the previews of a version
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}/previews" => history::previews {
         auth: Token, needs: View, group: Read,
+        query: [query::PAGE, query::PAGE_SIZE, query::OLDEST_FIRST],
         answer: Json(of::<ServiceHistory>), id: GetStackPreviews,
     }
     /// Get a version, and the previews before it
@@ -829,21 +877,25 @@ routes! {
     /// List the resources of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resources" => resources::resources {
         auth: Token, needs: View, group: Read,
+        query: [query::CONTINUATION, query::SIZE, query::VERSION, query::FILTER, query::PARENT],
         answer: Json(of::<Resources>), id: ListStackResourceRows,
     }
     /// Get one resource of a stack, without its secrets
     GET "/api/stacks/{org}/{project}/{stack}/resource" => resources::resource {
         auth: Token, needs: View, group: Read,
+        query: [query::URN, query::VERSION, query::DELETE],
         answer: Json(resource), id: GetStackResourceRow,
     }
     /// List the versions that changed a resource of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resource/history" => resources::history {
         auth: Token, needs: View, group: Read,
+        query: [query::CONTINUATION, query::URN, query::VERSION],
         answer: Json(of::<ResourceHistory>), id: GetStackResourceHistory,
     }
     /// Get the resources around one of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resource/neighbours" => resources::neighbours {
         auth: Token, needs: View, group: Read,
+        query: [query::URN, query::VERSION, query::DELETE, query::HOPS],
         answer: Json(of::<ResourceNeighbours>), id: GetStackResourceNeighbours,
     }
     /// Create an update
@@ -946,16 +998,19 @@ routes! {
     /// List the events of an update
     GET "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/events" => events::list {
         auth: Token, needs: View, group: Read,
+        query: [query::CONTINUATION, query::EVENT_TYPE, query::EVENT_URNS],
         answer: Json(of::<Events<'_>>), id: GetEngineEvents_update,
     }
     /// List the environments that the user may see
     GET "/api/esc/environments" => environments::list_all {
         auth: Token, needs: See, group: Environments,
+        query: [query::CONTINUATION],
         answer: Json(of::<EnvironmentList>), id: ListEnvironments_esc,
     }
     /// List the environments of an organization
     GET "/api/esc/environments/{org}" => environments::list {
         auth: Token, needs: See, group: Environments,
+        query: [query::CONTINUATION],
         answer: Json(of::<EnvironmentList>), id: ListOrgEnvironments_esc,
     }
     /// Create an environment
@@ -967,6 +1022,7 @@ routes! {
     /// List the deleted environments
     GET "/api/esc/environments/{org}/restore" => environments::list_deleted {
         auth: Token, needs: View, group: Environments,
+        query: [query::CONTINUATION],
         answer: Json(of::<EnvironmentList>), id: ListDeletedEnvironments,
     }
     /// Undelete an environment
@@ -978,18 +1034,21 @@ routes! {
     /// Check a definition
     POST "/api/esc/environments/{org}/yaml/check" => environments::check {
         auth: Token, needs: Plan, group: Environments, audit: "environment.check",
+        query: [query::SHOW_SECRETS],
         body: anything, max: ENVIRONMENT_BYTES_MAX,
         answer: Json(checked), id: CheckYAML_esc,
     }
     /// Open a definition that is not stored
     POST "/api/esc/environments/{org}/yaml/open" => environments::open_text {
         auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        query: [query::DURATION, query::OVERRIDES],
         body: anything, max: ENVIRONMENT_BYTES_MAX,
         answer: Json(of::<Opened>), id: OpenYAML_esc,
     }
     /// Get the values of an opened definition
     GET "/api/esc/environments/{org}/yaml/open/{session}" => environments::opened_values {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
+        query: [query::PROPERTY],
         answer: Json(opened), id: ReadAnonymousOpenEnvironment_esc,
     }
     /// Get the definition of an environment
@@ -1016,11 +1075,13 @@ routes! {
     /// Open an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/open" => environments::open {
         auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        query: [query::DURATION],
         answer: Json(of::<Opened>), id: OpenEnvironment_esc_environments,
     }
     /// Get the values of an opened environment
     GET "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::opened_values {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
+        query: [query::PROPERTY],
         answer: Json(opened), id: ReadOpenEnvironment_esc_environments,
     }
     /// Clone an environment
@@ -1057,11 +1118,13 @@ routes! {
     /// List the revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions" => environments::revisions {
         auth: Token, needs: View, group: Environments,
+        query: [query::BEFORE, query::COUNT],
         answer: Json(of::<Vec<Revision>>), id: ListEnvironmentRevisions_esc_environments,
     }
     /// List the names of revisions of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/versions/tags" => environments::revision_tags {
         auth: Token, needs: View, group: Environments,
+        query: [query::AFTER, query::COUNT],
         answer: Json(of::<RevisionTags>), id: ListRevisionTags_esc_environments_versions,
     }
     /// Name a revision of an environment
@@ -1104,6 +1167,7 @@ routes! {
     /// Open a revision of an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/open" => environments::open {
         auth: Token, needs: Plan, group: Environments, audit: "environment.open",
+        query: [query::DURATION],
         answer: Json(of::<Opened>), id: OpenEnvironment_esc_environments_versions,
     }
     /// Retract a revision of an environment
@@ -1116,6 +1180,7 @@ routes! {
     /// List the tags of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::list_tags {
         auth: Token, needs: View, group: Environments,
+        query: [query::AFTER, query::COUNT],
         answer: Json(of::<Tags>), id: ListEnvironmentTags_esc_environments,
     }
     /// Add a tag to an environment
@@ -1158,6 +1223,7 @@ routes! {
     /// Write a Terraform state, by its ID
     POST "/tfstate/{guid}" => tfstate::write {
         auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        query: [query::LOCK_ID],
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateById,
     }
@@ -1175,6 +1241,7 @@ routes! {
     /// Unlock a Terraform state, by its ID
     DELETE "/tfstate/{guid}/lock" => tfstate::unlock {
         auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        query: [query::LOCK_ID],
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateById,
     }
@@ -1191,6 +1258,7 @@ routes! {
     /// Write a Terraform state, by its project
     POST "/tfstate/{org}/{project}" => tfstate::write {
         auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        query: [query::LOCK_ID],
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateOfProject,
     }
@@ -1208,6 +1276,7 @@ routes! {
     /// Unlock a Terraform state, by its project
     DELETE "/tfstate/{org}/{project}/lock" => tfstate::unlock {
         auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        query: [query::LOCK_ID],
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateOfProject,
     }
@@ -1224,6 +1293,7 @@ routes! {
     /// Write a Terraform state, by its name
     POST "/tfstate/{org}/{project}/{state}" => tfstate::write {
         auth: Run, needs: Apply, group: Tfstate, audit: "state.write",
+        query: [query::LOCK_ID],
         body: anything, max: STATE_BYTES_MAX, copies: 2,
         answer: Empty, id: WriteStateByName,
     }
@@ -1241,6 +1311,7 @@ routes! {
     /// Unlock a Terraform state, by its name
     DELETE "/tfstate/{org}/{project}/{state}/lock" => tfstate::unlock {
         auth: Run, needs: Plan, group: Tfstate, audit: "state.unlock",
+        query: [query::LOCK_ID],
         body: of::<LockInfo>, max: LOCK_BYTES_MAX, copies: 2,
         answer: Empty, id: UnlockStateByName,
     }
@@ -1252,6 +1323,7 @@ routes! {
     /// List the Terraform states of an organization
     GET "/api/orgs/{org}/tfstates" => states::list {
         auth: Token, needs: See, group: Tfstate,
+        query: [query::CONTINUATION, query::PROJECT, query::LABEL_FILTER, query::LABELS, query::STATUS],
         answer: Json(states_page), id: ListStates,
     }
     /// Create a Terraform state
@@ -1263,16 +1335,19 @@ routes! {
     /// Get a Terraform state, by its name
     GET "/api/orgs/{org}/tfstates/{project}/{state}" => states::get {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::STATUS],
         answer: Json(state), id: GetStateByName,
     }
     /// List the locks of Terraform states
     GET "/api/orgs/{org}/tfstate-locks" => states::locks {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION],
         answer: Json(of::<Locks>), id: ListStateLocks,
     }
     /// List the deleted Terraform states
     GET "/api/orgs/{org}/tfstate-removed" => states::list_deleted {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION, query::PROJECT, query::STATE],
         answer: Json(of::<DeletedStates>), id: ListRemovedStates,
     }
     /// Get the label policy of an organization
@@ -1289,11 +1364,13 @@ routes! {
     /// List the Terraform states that break the label policy
     GET "/api/orgs/{org}/tfstate-policy/compliance" => states::compliance {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION, query::PROJECT, query::LABEL_FILTER, query::LABELS],
         answer: Json(of::<Compliance>), id: GetLabelCompliance,
     }
     /// List the outputs of an organization, without values
     GET "/api/orgs/{org}/outputs" => states::all_outputs {
         auth: Token, needs: Outputs, group: Tfstate,
+        query: [query::CONTINUATION, query::PROJECT],
         answer: Json(of::<AllOutputs>), id: ListOutputs,
     }
     /// Get the outputs of a stack, with their values
@@ -1309,6 +1386,7 @@ routes! {
     /// Get a Terraform state
     GET "/api/tfstates/{guid}" => states::get {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::STATUS],
         answer: Json(state), id: GetState,
     }
     /// Change the name, the policy or the labels of a Terraform state
@@ -1320,6 +1398,7 @@ routes! {
     /// Delete a Terraform state
     DELETE "/api/tfstates/{guid}" => states::delete {
         auth: Token, needs: Member, group: Tfstate, audit: "state.delete",
+        query: [query::FORCE],
         answer: NoContent, id: DeleteState,
     }
     /// Protect a Terraform state: it cannot be deleted or emptied until an admin lifts the protection
@@ -1379,6 +1458,7 @@ routes! {
     /// List the versions of a Terraform state
     GET "/api/tfstates/{guid}/versions" => states::versions {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION],
         answer: Json(state_versions), id: ListStateVersions,
     }
     /// Get a version of a Terraform state
@@ -1404,11 +1484,13 @@ routes! {
     /// List the resources of a Terraform state, without values
     GET "/api/tfstates/{guid}/resources" => state_resources::list {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION, query::SIZE, query::VERSION, query::ADDRESS_FILTER],
         answer: Json(state_resources_page), id: ListStateResources,
     }
     /// Get a resource of a Terraform state, without its values
     GET "/api/tfstates/{guid}/resource" => state_resources::get {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::ADDRESS, query::VERSION],
         answer: Json(state_resource), id: GetStateResource,
     }
     /// Get the attributes of a resource of a Terraform state
@@ -1420,6 +1502,7 @@ routes! {
     /// List the versions of a Terraform state that changed a resource
     GET "/api/tfstates/{guid}/resource/history" => state_resources::history {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION, query::ADDRESS],
         answer: Json(of::<StateResourceHistory>), id: GetStateResourceHistory,
     }
     /// Get the dependencies of a Terraform state
@@ -1430,6 +1513,7 @@ routes! {
     /// List the dependencies between Terraform states
     GET "/api/orgs/{org}/tfstate-edges" => dependencies::list {
         auth: Token, needs: Plan, group: Tfstate,
+        query: [query::CONTINUATION, query::PRODUCER, query::CONSUMER, query::OUTPUT],
         answer: Json(of::<edges::Edges>), id: ListEdges,
     }
     /// Add a dependency between Terraform states
@@ -1457,11 +1541,13 @@ routes! {
     /// List the Terraform states with dependencies, and which are stale
     GET "/api/orgs/{org}/tfstate-statuses" => dependencies::statuses {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::CONTINUATION],
         answer: Json(statuses), id: ListStatuses,
     }
     /// Get an order in which Terraform states can be run
     GET "/api/orgs/{org}/tfstate-topology" => dependencies::topology {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::FROM_STATE, query::DIRECTION],
         answer: Json(of::<edges::Topology>), id: GetTopology,
     }
     /// Get the map of the stacks and states that read outputs of others
@@ -1472,6 +1558,7 @@ routes! {
     /// Offer the ways to sign in with a browser
     GET "/signin" => sign_in::page {
         auth: Page, needs: Nothing, group: Account,
+        query: [query::NEXT],
         answer: Html, id: SignInPage,
     }
     /// Sign in with a password
@@ -1483,11 +1570,13 @@ routes! {
     /// Lead to the page of a provider
     GET "/signin/{provider}" => sign_in::to_provider {
         auth: Page, needs: Nothing, group: Account,
+        query: [query::NEXT, query::LED],
         answer: SeeOther, id: SignInAtProvider,
     }
     /// Finish a sign-in with a provider
     GET "/signin/{provider}/callback" => sign_in::from_provider {
         auth: Page, needs: Nothing, group: Account, audit: "session.begin",
+        query: [query::CODE, query::ANSWER_STATE, query::ISSUER, query::ANSWER_ERROR],
         answer: SeeOther, id: SignInWithProvider,
     }
     /// Ask before signing out
@@ -1503,6 +1592,7 @@ routes! {
     /// Show an invitation
     GET "/invite" => sign_in::invitation {
         auth: Page, needs: Nothing, group: Account,
+        query: [query::INVITATION],
         answer: Html, id: InvitationPage,
     }
     /// Sign in with an invitation
@@ -1514,6 +1604,7 @@ routes! {
     /// Ask whether the command line gets a token
     GET "/cli-login" => cli_login::page {
         auth: Session, needs: Nothing, group: Account,
+        query: [query::PORT, query::NONCE, query::DESCRIPTION, query::COMMAND],
         answer: Html, id: CliLoginPage,
     }
     /// Give the command line a token
@@ -1525,6 +1616,10 @@ routes! {
     /// Ask whether statewright login may log in
     GET "/cli-login/authorize" => authorize::page {
         auth: Session, needs: Nothing, group: Account,
+        query: [
+            query::CHALLENGE, query::CHALLENGE_METHOD, query::OWN_DESCRIPTION, query::OWN_PORT,
+            query::OWN_STATE,
+        ],
         answer: Html, id: AuthorizePage,
     }
     /// Allow a statewright login that listens on the person's machine
@@ -1606,6 +1701,7 @@ routes! {
     /// Count what each organization stores
     GET "/api/admin/storage" => server::storage {
         auth: Token, needs: Nothing, group: Admin,
+        query: [query::CONTINUATION],
         answer: Json(of::<Storage>), id: GetServerStorage,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -49,7 +49,7 @@ async fn page(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     start_is: StartIs,
 ) -> Answer {
     let filter = filter(&query, start_is)?;
@@ -112,7 +112,7 @@ async fn export_pages(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     headers: &HeaderMap,
     start_is: StartIs,
 ) -> Result<(Form, impl Stream<Item = Result<Bytes, Error>> + Send + 'static), Failure> {

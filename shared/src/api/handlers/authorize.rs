@@ -2,7 +2,7 @@
 //! listens on this machine (RFC 8252, section 7.3), or the person copies the code. Only the program that has
 //! the verifier of the challenge can use it.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use maud::html;
 
 use super::cli_login::{Loopback, chosen_days, days_field, description_of};
@@ -56,7 +56,7 @@ pub(crate) async fn page(
     State(app): State<App>,
     session: Session,
     browser: Browser,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
     let request = LoginRequest::read(text)?;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use maud::{Markup, html};
 
 use crate::api::app::App;
@@ -91,7 +91,7 @@ pub(crate) async fn page(
     State(app): State<App>,
     session: Session,
     browser: Browser,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let text = |name: &str| query.get(name).map_or("", String::as_str);
     let request =

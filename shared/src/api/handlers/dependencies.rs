@@ -1,6 +1,6 @@
 //! Dependencies between Terraform states, and what they make of a state's status, for consoles and commands.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde_json::value::RawValue;
 
 use crate::api::app::App;
@@ -32,7 +32,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(mut query): Parameters,
+    Parameters(mut query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let after = query.remove("continuationToken").map(|token| parse_position(&token)).transpose()?;
@@ -210,7 +210,7 @@ pub(crate) async fn statuses(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let foreign = || Error::Invalid(InvalidInput::ContinuationToken);
@@ -228,7 +228,7 @@ pub(crate) async fn topology(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let from = query.get("state").map(|text| parse_state(&org, text)).transpose()?;

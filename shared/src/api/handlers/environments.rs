@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -53,7 +53,11 @@ const SESSION_DEFAULT: Duration = Duration::from_secs(2 * 3600);
 const EMPTY: &str = "";
 
 /// A page of the environments of all organizations that the caller may see.
-pub(crate) async fn list_all(State(app): State<App>, caller: Caller, Query(query): Parameters) -> Answer {
+pub(crate) async fn list_all(
+    State(app): State<App>,
+    caller: Caller,
+    Parameters(query): Parameters,
+) -> Answer {
     let mut orgs = caller.user.orgs.clone();
     orgs.sort();
     let from = query.get("continuationToken").filter(|token| !token.is_empty());
@@ -97,7 +101,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
     let (listed, next) = environments::list(&app, &caller, &org, after).await?;
@@ -125,7 +129,7 @@ pub(crate) async fn list_deleted(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
     let (deleted, next) = environments::list_deleted(&app, &caller, &org, after).await?;
@@ -324,7 +328,7 @@ pub(crate) async fn open(
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
     RevisionPath(which): RevisionPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let id = sessions::open(&app, &caller, &address, &which, lasts(&query)?).await?.to_string();
     json(&Opened { id })
@@ -335,7 +339,7 @@ pub(crate) async fn open_text(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     body: Body,
 ) -> Answer {
     let overrides = match query.get("environmentOverrides").filter(|text| !text.is_empty()) {
@@ -356,7 +360,7 @@ pub(crate) async fn opened_values(
     State(app): State<App>,
     caller: Caller,
     SessionPath { org, environment, session }: SessionPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let opened = environment.as_ref();
     let text = match query.get("property").filter(|path| !path.is_empty()) {
@@ -379,7 +383,7 @@ pub(crate) async fn check(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     body: Body,
 ) -> Answer {
     let with_secrets = query.get("showSecrets").is_some_and(|value| value == "true");
@@ -392,7 +396,7 @@ pub(crate) async fn revisions(
     State(app): State<App>,
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let before = number(&query, "before")?;
     let count = number(&query, "count")?
@@ -441,7 +445,7 @@ pub(crate) async fn revision_tags(
     State(app): State<App>,
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     let latest = (LATEST.to_owned(), tags::latest(&head));
@@ -535,7 +539,7 @@ pub(crate) async fn list_tags(
     State(app): State<App>,
     caller: Caller,
     EnvironmentPath(address): EnvironmentPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let head = environments::lookup::locate(&app, &caller, &address).await?.value;
     let all = head.tags.into_iter().map(|(name, tag)| (name.to_string(), tag)).collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
@@ -15,6 +15,7 @@ use crate::api::answer::Pieces;
 use crate::api::app::App;
 use crate::api::body::Body;
 use crate::api::path::{StackPath, UpdateText};
+use crate::api::query::Pairs;
 use crate::api::response::{Answer, json_body, no_content};
 use crate::domain::claims::Claims;
 use crate::domain::events::{without_unchanged, without_values};
@@ -92,7 +93,7 @@ pub(crate) async fn list(
     caller: Caller,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
-    Query(query): Query<Vec<(String, String)>>,
+    Pairs(query): Pairs,
 ) -> Answer {
     let mut wanted = EventFilter::default();
     let mut from = String::new();

@@ -52,7 +52,7 @@ pub(crate) async fn remove(
     caller: Caller,
     context: RequestContext,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     // First of all: a stranger learns nothing from the query's errors.
     caller.lists(&app, &org).await?;
@@ -93,7 +93,7 @@ pub(crate) async fn apply(
     State(app): State<App>,
     caller: Caller,
     context: RequestContext,
-    (OrgPath(org), Query(query), headers): (OrgPath, Parameters, HeaderMap),
+    (OrgPath(org), Query(query), headers): (OrgPath, Query<HashMap<String, String>>, HeaderMap),
     JsonBody(body): JsonBody<AccessDocument>,
 ) -> Answer {
     let (document, version) = body.read()?;
@@ -112,7 +112,7 @@ pub(crate) async fn explain(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     stack_lookup::locate(&app, &caller, &address).await?;
     let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;

@@ -1,6 +1,6 @@
 //! The history of a stack: its versions and its previews.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 
 use crate::api::app::App;
 use crate::api::path::{StackPath, VersionPath};
@@ -20,7 +20,7 @@ pub(crate) async fn history(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let page = page_of(&query)?;
     let history = history_service::list(&app, &caller, &address, page).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn previews(
     caller: Caller,
     StackPath(address): StackPath,
     VersionPath(version): VersionPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let page = page_of(&query)?.unwrap_or(PageOf { size: PAGE_MAX, page: 1 });
     let oldest_first = query.get("asc").is_some_and(|asc| asc == "true");

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::api::parameters::{Parameter, ParameterForm};
 use crate::api::route::{Answered, Auth, Route, Shapes};
 use crate::wire::Reason;
 
@@ -53,11 +54,29 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
     })
 }
 
+/// A query parameter.
+fn in_query(parameter: &Parameter) -> Value {
+    let schema = match parameter.form {
+        ParameterForm::Text => json!({ "type": "string" }),
+        ParameterForm::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        ParameterForm::Number => json!({ "type": "integer" }),
+        ParameterForm::Flag => json!({ "type": "boolean" }),
+    };
+    json!({
+        "name": parameter.name,
+        "in": "query",
+        "required": parameter.is_required,
+        "description": parameter.about,
+        "schema": schema,
+    })
+}
+
 /// The body and the answer of a route. `tests/functions/shapes.rs` checks the server against it, and compares
 /// it with what the official client sends.
 fn operation(route: &Route, shapes: &Shapes) -> Value {
-    let parameter =
+    let in_path =
         |name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } });
+    let parameters = route.parameters_in_document().map(in_path).chain(route.query.iter().map(in_query));
     let security = match route.auth {
         Auth::Public | Auth::Exchange | Auth::Page => json!([]),
         Auth::Session => json!([{ "session": [] }]),
@@ -86,7 +105,7 @@ fn operation(route: &Route, shapes: &Shapes) -> Value {
         "operationId": route.operation,
         "summary": route.summary,
         "tags": [route.group.name()],
-        "parameters": route.parameters_in_document().map(parameter).collect::<Vec<_>>(),
+        "parameters": parameters.collect::<Vec<_>>(),
         "security": security,
         "responses": {
             (status): done,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde_json::value::RawValue;
 
 use crate::api::app::App;
@@ -33,7 +33,7 @@ pub(crate) async fn resources(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
     let from = position(&query)?.map(|from| Position::parse(&from).ok_or_else(invalid)).transpose()?;
@@ -85,7 +85,7 @@ pub(crate) async fn resource(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let detail = Box::pin(get(&app, &caller, &address, which(&query)?)).await?;
     let raw = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
@@ -129,7 +129,7 @@ pub(crate) async fn history(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let invalid = || Error::Invalid(InvalidInput::ContinuationToken);
     let from = position(&query)?.map(|from| from.parse::<u64>().map_err(|_| invalid())).transpose()?;
@@ -211,7 +211,7 @@ pub(crate) async fn neighbours(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let hops = number(&query, "hops")?.unwrap_or(1);
     let found = neighbours_service::neighbours(&app, &caller, &address, which(&query)?, hops);

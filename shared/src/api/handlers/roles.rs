@@ -1,6 +1,6 @@
 //! The roles of this server, which are fixed, and who has them on a whole organization.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 
 use crate::api::app::App;
 use crate::api::path::{OrgPath, RoleText, TeamPath};
@@ -82,7 +82,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let is_asked = query.get("uxPurpose").is_none_or(|purpose| purpose.is_empty() || purpose == "role");

@@ -1,6 +1,6 @@
 //! How the server is doing, and what it stores, for its admins.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -39,7 +39,7 @@ pub(crate) async fn status(State(app): State<App>, caller: Caller) -> Answer {
 }
 
 /// A page of what organizations store.
-pub(crate) async fn storage(State(app): State<App>, caller: Caller, Query(query): Parameters) -> Answer {
+pub(crate) async fn storage(State(app): State<App>, caller: Caller, Parameters(query): Parameters) -> Answer {
     caller.check_server_admin(&app)?;
     let from = query.get("continuationToken").filter(|token| !token.is_empty());
     let from = from.map(|token| parse_position(token)).transpose()?;

@@ -1,6 +1,6 @@
 //! The pages of signing in and out.
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use maud::{Markup, html};
 
 use crate::api::app::App;
@@ -26,7 +26,7 @@ const AFTER: &str = "/user/settings/account";
 const LED: &str = "led";
 
 /// Offers the ways to sign in.
-pub(crate) async fn page(State(app): State<App>, browser: Browser, Query(query): Parameters) -> Answer {
+pub(crate) async fn page(State(app): State<App>, browser: Browser, Parameters(query): Parameters) -> Answer {
     let next = query.get("next").and_then(|next| path_of_ours(next));
     let known = match browser.cookie(Cookie::Session) {
         Some(cookie) => sessions::authenticate(&app, cookie).await.ok(),
@@ -123,7 +123,7 @@ pub(crate) async fn to_provider(
     State(app): State<App>,
     ProviderPath(name): ProviderPath,
     browser: Browser,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let provider = providers::get(&app, &name).await?;
     let next = query.get("next").and_then(|next| path_of_ours(next));
@@ -159,7 +159,7 @@ pub(crate) async fn from_provider(
     ProviderPath(name): ProviderPath,
     context: RequestContext,
     browser: Browser,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let text = |name: &str| query.get(name).map(String::as_str);
     let answer = ProviderAnswer {
@@ -205,7 +205,7 @@ pub(crate) async fn sign_out(State(app): State<App>, browser: Browser) -> Answer
 }
 
 /// Shows an invitation. Programs that open links in advance do not use it up.
-pub(crate) async fn invitation(State(app): State<App>, Query(query): Parameters) -> Answer {
+pub(crate) async fn invitation(State(app): State<App>, Parameters(query): Parameters) -> Answer {
     let code = query.get("code").map_or("", String::as_str);
     let login = invitations::invited(&app, code).await?;
     let body = html! {

@@ -1,8 +1,6 @@
 //! Stacks: creates, finds, tags, configures, renames, imports and exports them.
 
-use std::collections::HashMap;
-
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
@@ -76,7 +74,7 @@ pub(crate) async fn delete_stack(
     caller: Caller,
     context: RequestContext,
     StackPath(address): StackPath,
-    Query(query): Query<HashMap<String, String>>,
+    Parameters(query): Parameters,
 ) -> Answer {
     // The CLI sends `force`, Pulumi Cloud's provider sends `forceDestroy`.
     let force = ["force", "forceDestroy"].iter().any(|name| query.get(*name).is_some_and(|it| it == "true"));
@@ -265,7 +263,7 @@ pub(crate) async fn restore(
 pub(crate) async fn list_stacks(
     State(app): State<App>,
     caller: Caller,
-    Query(mut query): Parameters,
+    Parameters(mut query): Parameters,
 ) -> Answer {
     let from = match query.remove("continuationToken").filter(|token| !token.is_empty()) {
         Some(token) => Some(parse_position(&token)?),
@@ -307,7 +305,7 @@ pub(crate) async fn list_deleted(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let (listed, next) = stacks::deleted::list_page(&app, &caller, &org, position(&query)?).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde_json::value::RawValue;
 
 use crate::api::app::App;
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let filter = query.get("filter").cloned().unwrap_or_default();
     if filter.len() > FILTER_BYTES_MAX {
@@ -84,7 +84,7 @@ pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let address = address_in(&query);
     let which = parse_version(query.get("version").map(String::as_str))?;
@@ -118,7 +118,7 @@ pub(crate) async fn history(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let address = address_in(&query);
     let before = query.get("continuationToken").map(|token| token.parse()).transpose();

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
-use crate::api::query::{Parameters, parse_position, position, write_position};
+use crate::api::query::{Pairs, Parameters, parse_position, position, write_position};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_gzip, json_of, no_content};
 use crate::domain::ids::StateId;
@@ -37,16 +37,13 @@ use crate::wire::tfstate::{
     StateSummary, States, Text, ValuedOutput, Version, Versions, WithReason,
 };
 
-/// Query parameters that may be repeated.
-type Pairs = Query<Vec<(String, String)>>;
-
 /// A page of an organization's states: of one project or all, filtered, and with their status if the query
 /// has `status=true`.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Pairs,
+    Pairs(query): Pairs,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let with_status = query.iter().any(|(name, value)| name == "status" && value == "true");
@@ -118,7 +115,7 @@ pub(crate) async fn list_deleted(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;
@@ -160,7 +157,7 @@ pub(crate) async fn compliance(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Pairs,
+    Pairs(query): Pairs,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let (filter, after) = list_filter(query)?;
@@ -211,7 +208,7 @@ pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     // An organization that the caller may not see answers as everywhere else.
     if let StateRef::Name(address) = &state {
@@ -275,7 +272,7 @@ pub(crate) async fn delete(
     caller: Caller,
     StatePath(state): StatePath,
     context: RequestContext,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let force = query.get("force").is_some_and(|force| force == "true");
     context.state_named(&states::delete(&app, &caller, &state, force).await?);
@@ -325,7 +322,7 @@ pub(crate) async fn locks(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let (held, next) = states::locks::list(&app, &caller, &org, position(&query)?).await?;
@@ -386,7 +383,7 @@ pub(crate) async fn versions(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let before = query
         .get("continuationToken")
@@ -525,7 +522,7 @@ pub(crate) async fn all_outputs(
     State(app): State<App>,
     caller: Caller,
     OrgPath(org): OrgPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let project = query.get("project").map(|project| ProjectName::parse(project)).transpose()?;

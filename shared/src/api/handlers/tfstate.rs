@@ -2,9 +2,7 @@
 //! status, so each status is chosen for the client's reaction to it. Above all, no handler here answers 404,
 //! which clients take for an empty state.
 
-use std::collections::HashMap;
-
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::IntoResponse;
 use base64::Engine as _;
@@ -18,6 +16,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::error::Failure;
 use crate::api::gateway::Gateway;
 use crate::api::path::StatePath;
+use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_gzip, json_text, no_content};
 use crate::api::tfstate_methods::{OF_STATES, not_allowed_unless};
@@ -29,8 +28,6 @@ use crate::services::states::locks::short;
 use crate::services::states::writes::Proof;
 use crate::services::{Error, states};
 use crate::wire::tfstate::LockInfo as WireLockInfo;
-
-type Parameters = Query<HashMap<String, String>>;
 
 /// The query parameter with the ID of the lock under which a client writes.
 const LOCK_ID: &str = "ID";
@@ -55,7 +52,7 @@ pub(crate) async fn write(
     caller: RunCaller,
     StatePath(state): StatePath,
     context: RequestContext,
-    Query(mut query): Parameters,
+    Parameters(mut query): Parameters,
     (gateway, headers): (Gateway, HeaderMap),
     body: Body,
 ) -> Answer {
@@ -134,7 +131,7 @@ pub(crate) async fn unlock(
     caller: RunCaller,
     StatePath(state): StatePath,
     context: RequestContext,
-    Query(mut query): Parameters,
+    Parameters(mut query): Parameters,
     body: Body,
 ) -> Answer {
     let info = match body.text.trim_ascii() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::de::DeserializeOwned;
 
 use crate::api::app::App;
@@ -37,7 +37,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let owner = owner(&caller, &path)?;
     let PageQuery { shows, after, max } = page_query(&query)?;
@@ -49,7 +49,7 @@ pub(crate) async fn list_of_member(
     State(app): State<App>,
     caller: Caller,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let PageQuery { shows, after, max } = page_query(&query)?;
     let (org, login) = path.member()?;
@@ -155,7 +155,7 @@ pub(crate) async fn create<N: AsksForToken + DeserializeOwned + Send + 'static>(
     caller: Caller,
     context: RequestContext,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     JsonBody(new): JsonBody<N>,
 ) -> Answer {
     let request = new.into_request()?;
@@ -171,7 +171,7 @@ pub(crate) async fn rotate(
     caller: Caller,
     context: RequestContext,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
     JsonBody(how): JsonBody<RotateToken>,
 ) -> Answer {
     let owner = owner(&caller, &path)?;
@@ -188,7 +188,7 @@ pub(crate) async fn end(
     caller: Caller,
     context: RequestContext,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let owner = owner(&caller, &path)?;
     let entry = token_requests::end(&app, &caller, &owner, &path.token).await?;
@@ -202,7 +202,7 @@ pub(crate) async fn end_of_member(
     caller: Caller,
     context: RequestContext,
     path: TokensPath,
-    Query(query): Parameters,
+    Parameters(query): Parameters,
 ) -> Answer {
     let (org, login) = path.member()?;
     let entry = token_requests::end_of_member(&app, &caller, org, login, &path.token).await?;

@@ -149,7 +149,7 @@ export async function read<Path extends With<"get">>(
   query: Query = {},
   signal?: AbortSignal,
 ): Promise<Got<Path>> {
-  // The document does not describe queries, so the types have none.
+  // Each path has a query of its own, and the callers give plain values.
   const get = client.GET as unknown as (path: string, options: unknown) => Promise<{ data?: unknown }>;
   const { data } = await get(path, { params: { path: names, query }, signal });
   return data as Got<Path>;
