@@ -1,6 +1,8 @@
 //! A real browser, and a real OpenID Connect provider. See `tests/tools/browser`.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -81,6 +83,67 @@ impl Chromium {
 
     pub async fn press(&mut self, key: &str) {
         self.run(&json!({ "command": "press", "key": key })).await;
+    }
+
+    /// Types this where the focus is.
+    pub async fn types(&mut self, text: &str) {
+        self.run(&json!({ "command": "type", "text": text })).await;
+    }
+
+    /// Presses Tab until the element with this role and name has the focus. A name that ends with `…` is the
+    /// beginning of one.
+    ///
+    /// # Panics
+    /// If it is not reached, or does not show that it has the focus.
+    pub async fn reach(&mut self, role: &str, name: &str) {
+        self.reach_by("Tab", role, name).await;
+    }
+
+    /// The same with another key.
+    ///
+    /// # Panics
+    /// As [`Chromium::reach`].
+    pub async fn reach_by(&mut self, key: &str, role: &str, name: &str) {
+        let command =
+            json!({ "command": "reach", "key": key, "role": role, "name": name, "most": PRESSES_MAX });
+        let reached = self.run(&command).await;
+        assert_eq!(reached["isShown"], true, "the {role} {name:?} does not show that it has the focus");
+    }
+
+    /// Reaches an element, and presses Enter.
+    pub async fn enter(&mut self, role: &str, name: &str) {
+        self.reach(role, name).await;
+        self.press("Enter").await;
+    }
+
+    /// Expects that the element with this role and name has the focus, and shows it.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub async fn has_focus(&mut self, role: &str, name: &str) {
+        let command = json!({ "command": "reach", "key": "Tab", "role": role, "name": name, "most": 0 });
+        let reached = self.run(&command).await;
+        assert_eq!(reached["isShown"], true, "the {role} {name:?} does not show that it has the focus");
+    }
+
+    /// Waits until no dialog and no menu is open, and the focus is somewhere on the page.
+    pub async fn keeps_focus(&mut self) {
+        self.run(&json!({ "command": "kept" })).await;
+    }
+
+    /// From now on, the server seems not to run, or seems to run again.
+    pub async fn away(&mut self, is: bool) {
+        self.run(&json!({ "command": "away", "is": is })).await;
+    }
+
+    /// Expects that the page has no element that only a text of somebody can have made.
+    ///
+    /// # Panics
+    /// If it has one.
+    pub async fn has_no_alien_element(&mut self) {
+        let found = self.run(&json!({ "command": "alien" })).await;
+        let url = self.url().await;
+        assert_eq!(found, json!(0), "a text was taken for markup at {url}");
     }
 
     pub async fn fill(&mut self, what: &str, text: &str) {
@@ -164,6 +227,9 @@ impl Chromium {
     }
 }
 
+/// Presses of a key after which an element is not reached.
+const PRESSES_MAX: usize = 150;
+
 /// What a page looks like in each theme at each width: gray tones of a grid, as hexadecimal digits.
 type Looks = BTreeMap<String, String>;
 
@@ -174,7 +240,8 @@ const GRID: (u32, u32) = (24, 16);
 const LOOK_TOLERANCE: f64 = 10.0;
 
 /// Compares a page with how it looked when somebody looked at it. `UPDATE_PAGES=1` stores what it looks like now: look
-/// at the pictures first, which `STATEWRIGHT_PICTURES=FOLDER` makes.
+/// at the pictures first, which `STATEWRIGHT_PICTURES=FOLDER` makes. `STATEWRIGHT_LOOKS=FILE` refuses nothing, and adds a
+/// line for each page, theme and width to this file, with the difference.
 fn compare_looks(name: &str, looks: &Looks) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/looks").join(format!("{name}.json"));
     if std::env::var_os("UPDATE_PAGES").is_some() {
@@ -187,8 +254,16 @@ fn compare_looks(name: &str, looks: &Looks) {
     let stored = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Looks>(&text).ok());
     let stored =
         stored.unwrap_or_else(|| panic!("{} is missing: store it with UPDATE_PAGES=1", path.display()));
+    let measured = std::env::var_os("STATEWRIGHT_LOOKS");
     for (setting, look) in looks {
         let difference = stored.get(setting).map_or(f64::INFINITY, |stored| look_difference(stored, look));
+        if let Some(file) = &measured {
+            let line = format!("{difference:.2}\t{name}\t{setting}\n");
+            let mut file =
+                OpenOptions::new().create(true).append(true).open(file).expect("it can be written");
+            file.write_all(line.as_bytes()).expect("it can be written");
+            continue;
+        }
         assert!(
             difference <= LOOK_TOLERANCE,
             "{name} ({setting}) looks different by {difference:.1} of 255: make pictures with \

@@ -15,10 +15,38 @@ const browser = await playwright.launch({
 let context;
 let page;
 let problems = [];
+// Whether our server seems not to run.
+let isAway = false;
 // A page of its own, which may look at pictures.
 let eye;
 
 const isOurs = () => !page.url().includes("/interaction/");
+
+/** Whether the element with the focus shows that it has it. Runs in the page. */
+function isFocusShown() {
+  const element = document.activeElement;
+  if (element === null || element === document.body) return false;
+  // An item that is chosen with arrow keys, while a field or a tree around it has the focus.
+  const active = document.getElementById(element.getAttribute("aria-activedescendant") ?? "");
+  const isOutlined = (one) => {
+    const { outlineStyle, outlineWidth } = getComputedStyle(one);
+    return outlineStyle !== "none" && Number.parseFloat(outlineWidth) >= 1;
+  };
+  const isFilled = (one) => one.matches("[data-focused]") && getComputedStyle(one).backgroundColor !== "rgba(0, 0, 0, 0)";
+  const isDrawn = (one) => Number.parseFloat(getComputedStyle(one).strokeWidth) >= 3;
+  if (active !== null) return isOutlined(active) || isFilled(active);
+  // The editor has its outline around its lines too, and a node of a graph draws its own.
+  const around = element.parentElement !== null && isOutlined(element.parentElement);
+  const inMenu = element.getAttribute("role")?.startsWith("menuitem") === true && isFilled(element);
+  return isOutlined(element) || around || inMenu || [...element.querySelectorAll(":scope > rect")].some(isDrawn);
+}
+
+/** Whether one of these elements has the focus, or is chosen in what has it. Runs in the page. */
+function haveFocus(elements) {
+  const active = document.activeElement;
+  const chosen = document.getElementById(active?.getAttribute("aria-activedescendant") ?? "");
+  return elements.some((one) => one === active || one === chosen);
+}
 
 async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
   await context?.close();
@@ -31,6 +59,11 @@ async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
       if (isOurs()) problems.push(`asks ${route.request().url()}`);
       return route.abort();
     },
+  );
+  isAway = false;
+  await context.route(
+    () => isAway,
+    (route) => route.abort("connectionrefused"),
   );
   page = await context.newPage();
   problems = [];
@@ -47,6 +80,32 @@ const commands = {
   open: async ({ url }) => void (await page.goto(url)),
   click: async ({ what }) => void (await page.click(what)),
   press: async ({ key }) => void (await page.keyboard.press(key)),
+  type: async ({ text }) => void (await page.keyboard.type(text)),
+  // Presses a key until the element of this role and name has the focus. A name that ends with … is the beginning of one.
+  reach: async ({ role, name, key, most }) => {
+    const begin = name.endsWith("…") ? name.slice(0, -1).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") : undefined;
+    const found = page.getByRole(role, begin === undefined ? { name, exact: true } : { name: new RegExp(`^${begin}`) });
+    await found.first().waitFor();
+    for (let presses = 0; presses <= most; presses++) {
+      if (await found.evaluateAll(haveFocus)) return { presses, isShown: await page.evaluate(isFocusShown) };
+      await page.keyboard.press(key);
+    }
+    const at = await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200));
+    throw new Error(`${most} presses of ${key} do not reach the ${role} "${name}"; the focus is at ${at}`);
+  },
+  // Until no dialog and no menu is open, and the focus is somewhere on the page.
+  kept: async () => {
+    const isOpen = "[role=dialog], [role=alertdialog], [role=menu]";
+    await page.waitForFunction(
+      (isOpen) => document.querySelector(isOpen) === null && document.activeElement !== document.body,
+      isOpen,
+      { timeout: 10_000 },
+    );
+  },
+  // As if the server did not run, or ran again.
+  away: async ({ is }) => void (isAway = is),
+  // How many elements there are that no page of ours has: a text made them, if it was taken for markup.
+  alien: async () => page.evaluate(() => document.querySelectorAll("img, iframe, object, embed, body script").length),
   fill: async ({ what, text }) => void (await page.fill(what, text)),
   select: async ({ what, value }) => void (await page.selectOption(what, value)),
   // Until nothing was asked for half a second.
