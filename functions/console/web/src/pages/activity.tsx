@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
-import { duration, kind, plain } from "../format";
+import { duration, kind, plain, visible } from "../format";
 import { Card, Changes, Empty, Loaded, More, Result, Table, Time, useTitle } from "../ui/parts";
 import { useStackName } from "./stack";
 
@@ -17,7 +17,7 @@ export function Origin({ environment }: { environment: Record<string, string> })
     environment["ci.pr.number"] && `pull request ${environment["ci.pr.number"]}`,
     environment["ci.system"],
   ].filter(Boolean);
-  return parts.length === 0 ? null : <span className="faint">{parts.join(" · ")}</span>;
+  return parts.length === 0 ? null : <span className="faint">{visible(parts.join(" · "))}</span>;
 }
 
 function Row({ name, update, isPreview }: { name: StackName; update: Update; isPreview: boolean }) {

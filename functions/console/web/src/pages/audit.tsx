@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "react";
 import { Button } from "react-aria-components";
 import { address, download } from "../api/client";
 import * as queries from "../api/queries";
-import { count } from "../format";
+import { count, visible } from "../format";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Empty, Failure, Loaded, More, Search, Select, Table, Time, useTitle } from "../ui/parts";
 import { useOrg } from "./orgparts";
@@ -100,7 +100,7 @@ export function Audit() {
                     <td>
                       <code>{record.event}</code> {record.authFailure && <Badge tone="bad">refused</Badge>}
                     </td>
-                    <td className="what">{record.description}</td>
+                    <td className="what">{visible(record.description)}</td>
                     <td className="faint">{record.sourceIP || "–"}</td>
                   </tr>
                 ))}

@@ -4,7 +4,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, Navigate, useParams } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackSummary } from "../api/queries";
-import { count, duration, instant, kind, number, plain } from "../format";
+import { count, duration, instant, kind, number, plain, visible } from "../format";
 import { Badge, Card, Changes, Empty, Failure, Loaded, Result, Table, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import { Icon, type IconName } from "../ui/icons";
 import { NotHere } from "./nothere";
@@ -225,13 +225,13 @@ function Overview({ org }: { org: string }) {
                     {items.slice(0, RECENT).map(({ stateId, project, state, lock }) => (
                       <li key={stateId} className="list-row">
                         <Badge tone="warn" icon="lock">
-                          {lock.byHand ? "By hand" : lock.operation.replace("OperationType", "") || "Locked"}
+                          {lock.byHand ? "By hand" : visible(lock.operation.replace("OperationType", "")) || "Locked"}
                         </Badge>
                         <Link className="strong" to="/$org/-/states/$project/$state" params={{ org, project, state }}>
                           {project}/{state}
                         </Link>
                         <span className="faint">
-                          by {lock.who || lock.principal}, <Time at={lock.since} />
+                          by {visible(lock.who || lock.principal)}, <Time at={lock.since} />
                         </span>
                       </li>
                     ))}

@@ -5,7 +5,7 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { useDeferredValue, useMemo, useState } from "react";
 import * as queries from "../api/queries";
 import type { Stack } from "../api/queries";
-import { count, instant, number } from "../format";
+import { count, instant, number, visible } from "../format";
 import type { ListSearch } from "../router";
 import { Icon } from "../ui/icons";
 import {
@@ -75,7 +75,7 @@ function useRows(org: string, project: string | undefined) {
     combine: holdersOf,
   });
   const rows = useMemo(() => {
-    const held = new Map(locks.data?.items.map(({ stateId, lock }) => [stateId, lock.who || lock.principal]));
+    const held = new Map(locks.data?.items.map(({ stateId, lock }) => [stateId, visible(lock.who || lock.principal)]));
     return [
       ...(stacks.data?.items ?? []).map(
         (one): Row => ({

@@ -7,7 +7,7 @@ import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { ListedLock, StackName } from "../api/queries";
-import { instant, kind, number } from "../format";
+import { instant, kind, number, visible } from "../format";
 import { useLogin, useRights } from "../rights";
 import { Badge, Card, Confirm, Empty, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
 
@@ -49,7 +49,7 @@ export function Unlock({ lock, onClose }: { lock: ListedLock; onClose: () => voi
     await change("DELETE", "/api/tfstates/{guid}/lock", { guid: lock.stateId }, { reason, ID: lock.lock.ID });
     await client.invalidateQueries();
   };
-  const who = lock.lock.who || lock.lock.principal;
+  const who = visible(lock.lock.who || lock.lock.principal);
   return (
     <Confirm title={`Unlock ${lock.project}/${lock.state}?`} action="Unlock" needsReason onClose={onClose} run={unlock}>
       <p>
@@ -160,17 +160,17 @@ export function Locks() {
                         </td>
                         <td>
                           <Badge tone="warn" icon="lock">
-                            {one.lock.byHand ? "By hand" : one.lock.operation.replace("OperationType", "") || "Lock"}
+                            {one.lock.byHand ? "By hand" : visible(one.lock.operation.replace("OperationType", "")) || "Lock"}
                           </Badge>
-                          {one.lock.info && <div className="faint message">{one.lock.info}</div>}
+                          {one.lock.info && <div className="faint message">{visible(one.lock.info)}</div>}
                         </td>
                         <td>
-                          {one.lock.who || one.lock.principal}
+                          {visible(one.lock.who || one.lock.principal)}
                           <div className="faint">
                             {one.lock.principal}, token {one.lock.token}
                           </div>
                         </td>
-                        <td>{one.lock.version || "–"}</td>
+                        <td>{visible(one.lock.version) || "–"}</td>
                         <td>
                           <Time at={one.lock.since} />
                         </td>

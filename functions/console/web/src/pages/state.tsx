@@ -7,7 +7,7 @@ import { Button } from "react-aria-components";
 import { address, change, download, read } from "../api/client";
 import * as queries from "../api/queries";
 import type { Rejected, State, StateVersion } from "../api/queries";
-import { bytes, count, number } from "../format";
+import { bytes, count, number, visible } from "../format";
 import { Icon } from "../ui/icons";
 import {
   Badge,
@@ -51,11 +51,11 @@ function HeldLock({ state }: { state: State }) {
   return (
     <div className="notice warn row">
       <Badge tone="warn" icon="lock">
-        {lock.byHand ? "Locked by hand" : `Locked for ${lock.operation.replace("OperationType", "") || "a run"}`}
+        {lock.byHand ? "Locked by hand" : `Locked for ${visible(lock.operation.replace("OperationType", "")) || "a run"}`}
       </Badge>
       <span>
-        by <strong>{lock.who || lock.principal}</strong>, <Time at={lock.since} />
-        {lock.info && `: ${lock.info}`}
+        by <strong>{visible(lock.who || lock.principal)}</strong>, <Time at={lock.since} />
+        {lock.info && `: ${visible(lock.info)}`}
       </span>
       <span className="spring" />
       {(may("member") || (may("plan") && lock.principal === login)) && (
@@ -534,7 +534,7 @@ export function StateVersions() {
                     <td>
                       {one.by}
                       <div className="faint">
-                        {one.lock ? `${one.lock.operation.replace("OperationType", "")} of ${one.lock.who}` : "without a lock"}
+                        {one.lock ? visible(`${one.lock.operation.replace("OperationType", "")} of ${one.lock.who}`) : "without a lock"}
                       </div>
                     </td>
                     <td>{one.serial ?? "–"}</td>

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { Button, Disclosure, DisclosurePanel, Heading } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
+import { visible } from "../format";
 import { useIsAdmin } from "../rights";
 import { Icon } from "../ui/icons";
 import { Card, Confirm, Empty, Line, Loaded, RowMenu, useTitle } from "../ui/parts";
@@ -141,7 +142,7 @@ function Team({ org, name, title, isAdmin }: { org: string; name: string; title:
       <Heading level={3} className="bare">
         <Button slot="trigger" className="step-head">
           <Icon name={isOpen ? "down" : "right"} />
-          <span className="strong">{title || name}</span>
+          <span className="strong">{visible(title || name)}</span>
           {title !== "" && title !== name && <span className="faint">{name}</span>}
         </Button>
       </Heading>
@@ -150,7 +151,7 @@ function Team({ org, name, title, isAdmin }: { org: string; name: string; title:
           <Loaded of={team}>
             {({ description, members, stacks }) => (
               <>
-                {description && <p>{description}</p>}
+                {description && <p>{visible(description)}</p>}
                 {members && members.length > 0 ? (
                   <ul className="plain-list">
                     {members.map((one) => (

@@ -7,6 +7,7 @@ import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { Token, TokenOwner } from "../api/queries";
+import { visible } from "../format";
 import { useIsAdmin } from "../rights";
 import { Badge, Card, Confirm, Empty, Line, Loaded, More, Once, RowMenu, Select, Table, Time, useTitle } from "../ui/parts";
 import { RoleChoice, SCOPES, useOrg } from "./orgparts";
@@ -245,7 +246,7 @@ export function Tokens() {
                   <tr key={token.id}>
                     <td>
                       <span className="strong">{token.name}</span>
-                      {token.description && <div className="faint message">{token.description}</div>}
+                      {token.description && <div className="faint message">{visible(token.description)}</div>}
                     </td>
                     <td>
                       <Badge tone={token.admin ? "busy" : "plain"}>
