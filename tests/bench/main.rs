@@ -3,6 +3,7 @@
 mod bill;
 mod chart;
 mod client;
+mod console;
 mod fold;
 mod functions;
 mod hostile;
@@ -48,6 +49,8 @@ enum Command {
     Large(large::Arguments),
     /// List many stacks and a long history, page by page
     Lists(lists::Arguments),
+    /// Open the resources of a small and of a large stack in a browser
+    Console(console::Arguments),
     /// Write and read a large Terraform state next to the store alone, and plan next to a local file
     States(states::Arguments),
     /// Show the program's size, its start, and its memory when idle
@@ -78,6 +81,7 @@ async fn main() -> ExitCode {
         Command::Fold(arguments) => fold::run(&arguments),
         Command::Large(arguments) => large::run(arguments).await,
         Command::Lists(arguments) => lists::run(arguments).await,
+        Command::Console(arguments) => Box::pin(console::run(arguments)).await,
         Command::States(arguments) => states::run(arguments).await,
         Command::Idle(arguments) => idle::run(arguments).await,
         Command::Bill(arguments) => bill::run(arguments).await,
