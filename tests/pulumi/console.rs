@@ -12,7 +12,7 @@ use statewright_tests::browser::Chromium;
 use crate::BACKEND;
 use crate::support::{UP, bench, names, state, urn, yaml};
 
-const PASSWORD: &str = "correct horse battery";
+pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A program whose message and values try to be markup, and which has a secret.
 pub(crate) const PROGRAM: &str = "resources:

@@ -8,7 +8,7 @@ use crate::BACKEND;
 use crate::console::signed_in;
 
 /// A state with one resource of this address range.
-fn tfstate(serial: u64, range: &str) -> Value {
+pub(crate) fn tfstate(serial: u64, range: &str) -> Value {
     let instance = json!({ "schema_version": 0, "attributes": { "id": "vpc-1", "cidr": range } });
     json!({
         "version": 4, "terraform_version": "1.12.6", "serial": serial,
