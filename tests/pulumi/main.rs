@@ -11,6 +11,7 @@ mod both;
 mod browser;
 mod conflicts;
 mod console;
+mod console_bad_days;
 mod console_keyboard;
 mod console_pages;
 mod console_requests;
