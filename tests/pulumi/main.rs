@@ -12,6 +12,7 @@ mod browser;
 mod conflicts;
 mod console;
 mod console_bad_days;
+mod console_hostile;
 mod console_keyboard;
 mod console_pages;
 mod console_requests;
