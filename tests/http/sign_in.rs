@@ -1037,6 +1037,22 @@ async fn the_console_asks_the_api_as_the_signed_in_person() {
 }
 
 #[tokio::test]
+async fn a_changed_membership_ends_what_an_open_console_may_do() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let of_org = format!("/api/orgs/{ORG}/members");
+    let members =
+        || from_console(&app, &browser, Method::GET, &of_org).header("Sec-Fetch-Site", "same-origin").send();
+    members().await.expect(200);
+    // No time passes between the change and the next request.
+    app.request(Method::DELETE, &format!("{of_org}/bob")).send().await.expect(204);
+    members().await.refused(404);
+    app.post(&format!("{of_org}/bob"), &json!({ "role": "member" })).send().await.expect(200);
+    members().await.expect(200);
+}
+
+#[tokio::test]
 async fn the_console_changes_rights_only_soon_after_a_sign_in() {
     let (app, provider) = with_provider().await;
     let mut browser = Visitor::new(&app.url);

@@ -188,6 +188,7 @@ pub async fn remove_member(ctx: &Context, org: &OrgName, login: &Login) -> Resul
 /// Forgets what this process knows of a user, so that a change of the membership takes effect here at once.
 fn forget(ctx: &Context, login: &Login) {
     ctx.memory.callers.forget_those(|(_, user)| user.login == *login);
+    ctx.memory.sessions.forget_those(|(_, user)| user.login == *login);
 }
 
 pub(super) async fn remove(

@@ -42,34 +42,37 @@ function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
   const login = useLogin();
   // The update that the person is asked about. It may end meanwhile.
   const [cancelled, cancel] = useState<string>();
-  const dialog = cancelled !== undefined && (
-    <CancelUpdate name={name} id={cancelled} onClose={() => cancel(undefined)} />
-  );
   const operation = stack.currentOperation;
-  if (!operation) return dialog || null;
+  // The dialog keeps its place when the update ends, so that it keeps what it says.
   return (
-    <div className="notice busy row">
-      <Badge tone="busy" icon="running">
-        {kind(operation.kind)} is running
-      </Badge>
-      <span>
-        by <strong>{operation.author}</strong>, for {duration((now - instant(operation.started)) / 1000)}
-      </span>
-      <span className="spring" />
-      <Link
-        className="button"
-        to="/$org/$project/$stack/updates/$version"
-        params={{ ...name, version: String(stack.version + 1) }}
-      >
-        Watch it
-      </Link>
-      {(may("member") || (may("plan") && operation.author === login)) && (
-        <Button className="button bad" onPress={() => cancel(stack.activeUpdate)}>
-          Cancel
-        </Button>
+    <>
+      {operation && (
+        <div className="notice busy row">
+          <Badge tone="busy" icon="running">
+            {kind(operation.kind)} is running
+          </Badge>
+          <span>
+            by <strong>{operation.author}</strong>, for {duration((now - instant(operation.started)) / 1000)}
+          </span>
+          <span className="spring" />
+          <Link
+            className="button"
+            to="/$org/$project/$stack/updates/$version"
+            params={{ ...name, version: String(stack.version + 1) }}
+          >
+            Watch it
+          </Link>
+          {(may("member") || (may("plan") && operation.author === login)) && (
+            <Button className="button bad" onPress={() => cancel(stack.activeUpdate)}>
+              Cancel
+            </Button>
+          )}
+        </div>
       )}
-      {dialog}
-    </div>
+      {cancelled !== undefined && (
+        <CancelUpdate name={name} id={cancelled} onClose={() => cancel(undefined)} />
+      )}
+    </>
   );
 }
 
