@@ -327,6 +327,7 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::Schema { .. }
         | InvalidInput::Time { .. }
         | InvalidInput::AuditFormat(_)
+        | InvalidInput::AuditOrder(_)
         | InvalidInput::ProjectAndName(_)
         | InvalidInput::Grant(_)
         | InvalidInput::Role(_)

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -39,6 +40,17 @@ pub struct AuditLogEvent {
     /// Whether it was refused.
     #[serde(default, skip_serializing_if = "is_false")]
     pub auth_failure: bool,
+    /// The record as the store has it, if the request asks for whole records. It is of this server alone, and the commands of
+    /// the same version read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Value>,
+}
+
+impl AuditLogEvent {
+    /// An event with its whole record.
+    pub fn whole(record: &AuditRecord) -> Self {
+        Self { record: serde_json::to_value(record).ok(), ..Self::from(record) }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -90,6 +102,7 @@ impl From<&AuditRecord> for AuditLogEvent {
             source_ip: record.from.clone().unwrap_or_default(),
             token_name: record.token.as_ref().map(ToString::to_string),
             auth_failure: record.result == AuditResult::Refused,
+            record: None,
         }
     }
 }

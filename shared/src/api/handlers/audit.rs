@@ -19,7 +19,7 @@ use crate::api::response::{Answer, json};
 use crate::api::route::Route;
 use crate::domain::names::OrgName;
 use crate::domain::role::Right;
-use crate::ports::Timestamp;
+use crate::ports::{Order, Timestamp};
 use crate::services::Error;
 use crate::services::audit::actions::ACTIONS;
 use crate::services::audit::reading::{self, Filter, Page};
@@ -35,7 +35,7 @@ enum StartIs {
     Latest,
 }
 
-/// A page of the trail, newest first.
+/// A page of the trail, newest first unless the query asks for the oldest.
 pub(crate) async fn list(app: State<App>, caller: Caller, org: OrgPath, query: Parameters) -> Answer {
     page(app, caller, org, query, StartIs::Earliest).await
 }
@@ -52,10 +52,13 @@ async fn page(
     Parameters(query): Parameters,
     start_is: StartIs,
 ) -> Answer {
-    let filter = filter(&query, start_is)?;
-    let Page { records, next } = reading::list(&app, &caller, &org, &filter, position(&query)?).await?;
+    let (filter, order) = (filter(&query, start_is)?, order(&query)?);
+    let Page { records, next } =
+        reading::list(&app, &caller, &org, &filter, order, position(&query)?).await?;
+    let is_whole = query.get("whole").is_some_and(|whole| whole == "true");
+    let event = |record| if is_whole { AuditLogEvent::whole(record) } else { AuditLogEvent::from(record) };
     json(&AuditLogEvents {
-        audit_log_events: records.iter().map(AuditLogEvent::from).collect(),
+        audit_log_events: records.iter().map(event).collect(),
         continuation_token: write_position(next),
     })
 }
@@ -124,7 +127,8 @@ async fn export_pages(
     let filter = filter(&query, start_is)?;
     let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("statewright").to_owned();
     // The first page before the answer, so that a refusal is one.
-    let page = reading::list(&app, &caller, &org, &filter, position(&query)?).await?;
+    let page =
+        reading::list(&app, &caller, &org, &filter, Order::Descending, position(&query)?).await?;
     let rest = Rest { app, caller, org, filter, form, host, page: Some(page), is_first: true };
     let pages = stream::try_unfold(rest, async |mut rest: Rest| {
         let Some(page) = rest.page.take() else { return Ok(None) };
@@ -137,7 +141,8 @@ async fn export_pages(
             text.extend_from_slice(rest.form.line(record, &rest.host, Some(&rest.org)).as_bytes());
         }
         if let Some(next) = page.next {
-            let page = reading::list(&rest.app, &rest.caller, &rest.org, &rest.filter, Some(next)).await?;
+            let Rest { app, caller, org, filter, .. } = &rest;
+            let page = reading::list(app, caller, org, filter, Order::Descending, Some(next)).await?;
             rest.page = Some(page);
         }
         Ok(Some((text.freeze(), rest)))
@@ -167,6 +172,15 @@ fn event_type(event: &str, routes: &[Route]) -> EventType {
         requires_stack_admin: all_need(Right::Member),
         authentication_failure: event == REFUSED,
         deprecated: false,
+    }
+}
+
+/// The order of a list. The newest record is the first by default.
+fn order(query: &HashMap<String, String>) -> Result<Order, InvalidInput> {
+    match query.get("order").map(String::as_str) {
+        None | Some("" | "newest") => Ok(Order::Descending),
+        Some("oldest") => Ok(Order::Ascending),
+        Some(other) => Err(InvalidInput::AuditOrder(other.chars().take(20).collect())),
     }
 }
 

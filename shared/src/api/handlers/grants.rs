@@ -107,15 +107,19 @@ pub(crate) async fn apply(
     json(&difference)
 }
 
-/// What the caller, or for an admin the user in the query, may do with a stack, and why.
+/// What the caller may do with a stack, or for an admin what the user in the query may do with everything of this name,
+/// and why.
 pub(crate) async fn explain(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
     Parameters(query): Parameters,
 ) -> Answer {
-    stack_lookup::locate(&app, &caller, &address).await?;
     let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;
+    // The rights of a named user are those on the name: a state or an environment may have it.
+    if of_user.is_none() {
+        stack_lookup::locate(&app, &caller, &address).await?;
+    }
     json(&explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?))
 }
 

@@ -78,8 +78,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A page of the trail of an organization, for one of its admins or auditors: the newest records first. A handful of
-/// queries.
+/// A page of the trail of an organization, for one of its admins. A handful of queries.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NotAllowed`.
@@ -88,10 +87,11 @@ pub async fn list(
     caller: &Caller,
     org: &OrgName,
     filter: &Filter,
+    order: Order,
     after: Option<String>,
 ) -> Result<Page, Error> {
     caller.check_org(ctx, org).await?;
-    page(ctx, Some(org), filter, Order::Descending, after).await
+    page(ctx, Some(org), filter, order, after).await
 }
 
 /// A page of a trail, for the operator. `None` is the trail of the server.

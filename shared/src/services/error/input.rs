@@ -58,6 +58,9 @@ pub enum InvalidInput {
     /// The audit trail is not exported in this format.
     #[error("the format {0:?} is not supported: use csv or cef")]
     AuditFormat(String),
+    /// The audit trail is not listed in this order.
+    #[error("the order {0:?} is not supported: use newest or oldest")]
+    AuditOrder(String),
     /// A filter by stack or state is not a project and a name.
     #[error("{0:?} is not a project and a name: use PROJECT/NAME")]
     ProjectAndName(String),

@@ -121,6 +121,7 @@ fn input() -> Vec<InvalidInput> {
     vec![
         I::Time { name: "startTime", found: "noon".to_owned() },
         I::AuditFormat("xml".to_owned()),
+        I::AuditOrder("random".to_owned()),
         I::ProjectAndName("web".to_owned()),
         I::Name(Login::parse("a b").unwrap_err()),
         I::Batch(BatchError::TooManyEntries),
