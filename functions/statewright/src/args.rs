@@ -17,6 +17,9 @@ use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::sign_in::SignInRule;
 
+/// The user that commands on the store are about if they name none.
+pub(crate) const OPERATOR: &str = "admin";
+
 /// Options that do not fit together. The process ends with 2, as after any other error of usage.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -98,6 +98,14 @@ impl Failure {
         }
     }
 
+    /// Why the server refused, if it says so in a word that this program knows.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        match self {
+            Self::Refused { reason, .. } => *reason,
+            Self::Unreachable { .. } | Self::NoAnswer { .. } | Self::Strange { .. } => None,
+        }
+    }
+
     /// Whether the refusal concerns the caller, or a name that they may not use.
     pub(crate) fn is_of_caller(&self) -> bool {
         match self {

@@ -149,7 +149,7 @@ impl Logins {
         write_private(file, &(text + "\n"))
     }
 
-    pub(super) fn current(&self) -> Option<&ServerUrl> {
+    pub(crate) fn current(&self) -> Option<&ServerUrl> {
         self.current.as_ref()
     }
 

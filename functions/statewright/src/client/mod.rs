@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::domain::ids::StateId;
-use statewright_shared::domain::names::OrgName;
+use statewright_shared::domain::names::{self, OrgName};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::ports::Clock as _;
 
@@ -117,6 +117,16 @@ impl Client {
             other => (None, other),
         };
         Ok(Self { settings, linked, linked_elsewhere, configured: backend, http })
+    }
+
+    /// A client for the server that the user chose, whatever the folder names.
+    ///
+    /// # Errors
+    /// If no server or no token for it is known, or the connection would be unencrypted.
+    pub(crate) fn of_user(at: &At) -> anyhow::Result<Self> {
+        let settings = settings::resolve(at, None, &Environment::of_this_process())?;
+        let http = Http::to(&settings.server)?;
+        Ok(Self { settings, linked: None, linked_elsewhere: None, configured: None, http })
     }
 
     /// A client with this token instead of a stored one, to check whether the server accepts it.
@@ -253,6 +263,20 @@ impl Client {
         let default: Default = self.json(Call::get(["api", "user", "organizations", "default"])).await?;
         OrgName::parse(&default.login)
             .context("the owner of this token has no default organization: name one with --org")
+    }
+
+    /// The login of the token's owner, from the server: of a user, or the name of an organization.
+    ///
+    /// # Errors
+    /// [`Failure`]; or if the name is not valid.
+    pub(crate) async fn own_login(&self) -> anyhow::Result<names::Login> {
+        #[derive(serde::Deserialize)]
+        struct User {
+            #[serde(rename = "githubLogin")]
+            login: String,
+        }
+        let user: User = self.json(Call::get(["api", "user"])).await?;
+        names::Login::parse(&user.login).context("the server's response has no valid login")
     }
 
     /// Sends a call. A repeatable one is tried three times if the server cannot be reached or is busy; others

@@ -5,19 +5,36 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Subcommand;
 use serde::Serialize;
-use statewright_shared::context::Context;
 use statewright_shared::domain::access::{Difference, Grant, GrantedRole, Grantee, Scope};
 use statewright_shared::domain::names::OrgName;
 use statewright_shared::domain::role::Role;
 use statewright_shared::services::identity::{directory, grants};
-use statewright_shared::wire::access::AccessDocument;
+use statewright_shared::wire::access::{AccessDocument, Grants};
 
+use super::place::{Ask, Place};
 use super::state::read_json;
-use crate::args;
+use crate::args::{self, Data};
+use crate::client::Call;
 use crate::output::{Output, in_json, table};
 
+#[derive(Debug, clap::Args)]
+pub(super) struct OfAccess {
+    #[command(flatten)]
+    pub(super) ask: Ask,
+    #[command(subcommand)]
+    command: AccessCommand,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct OfGrants {
+    #[command(flatten)]
+    pub(super) ask: Ask,
+    #[command(subcommand)]
+    command: GrantCommand,
+}
+
 #[derive(Debug, Subcommand)]
-pub(super) enum AccessCommand {
+enum AccessCommand {
     /// Print the teams and grants of an organization as one JSON document, for a repository.
     Export {
         /// The organization.
@@ -40,7 +57,7 @@ pub(super) enum AccessCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum GrantCommand {
+enum GrantCommand {
     /// Grant a role on a part of an organization. A running server applies it within a minute.
     Add(OneGrant),
     /// List the grants of an organization.
@@ -54,7 +71,7 @@ pub(super) enum GrantCommand {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct OneGrant {
+struct OneGrant {
     /// The organization.
     #[arg(value_parser = args::organization)]
     org: OrgName,
@@ -97,22 +114,42 @@ struct Applied {
     difference: Difference,
 }
 
-pub(super) async fn access(ctx: &Context, command: AccessCommand, out: Output) -> anyhow::Result<()> {
-    match command {
+/// The path in the API of a part of an organization.
+fn of_org<'a>(org: &'a OrgName, part: &'a str) -> [&'a str; 4] {
+    ["api", "orgs", org.as_str(), part]
+}
+
+pub(super) async fn access(data: &Data, access: OfAccess, out: Output) -> anyhow::Result<()> {
+    let place = access.ask.open(data).await?;
+    match access.command {
         AccessCommand::Export { org } => {
-            let operator = directory::operator(ctx, Some(&org)).await?;
-            let (document, version) = grants::export(ctx, &operator, &org).await?;
-            let document = AccessDocument::new(document, version);
+            let document = match place {
+                Place::Store(store) => {
+                    let operator = directory::operator(&store.ctx, Some(&org)).await?;
+                    let (document, version) = grants::export(&store.ctx, &operator, &org).await?;
+                    AccessDocument::new(document, version)
+                }
+                Place::Server(client) => client.json(Call::get(of_org(&org, "access"))).await?,
+            };
             let text = serde_json::to_string_pretty(&document).context("cannot serialize the document")?;
             out.answer(&document, |_| in_json(&text).into_owned())
         }
         AccessCommand::Apply { org, file, dry_run } => {
-            let operator = directory::operator(ctx, Some(&org)).await?;
             let document: AccessDocument = serde_json::from_value(read_json(&file)?)
                 .with_context(|| format!("{} is not a document of access", file.display()))?;
-            let (document, version) = document.read()?;
-            let difference =
-                grants::apply(ctx, &operator, &org, &document, version.as_deref(), dry_run).await?;
+            let difference: Difference = match place {
+                Place::Store(store) => {
+                    let operator = directory::operator(&store.ctx, Some(&org)).await?;
+                    let (document, version) = document.read()?;
+                    grants::apply(&store.ctx, &operator, &org, &document, version.as_deref(), dry_run).await?
+                }
+                Place::Server(client) => {
+                    let body = serde_json::to_value(&document).context("cannot serialize the document")?;
+                    let call = Call::put(of_org(&org, "access")).json(&body);
+                    let call = if dry_run { call.query("dryRun", "true") } else { call };
+                    client.json(call).await?
+                }
+            };
             out.answer(&Applied { organization: org, dry_run, difference }, describe)
         }
     }
@@ -138,12 +175,12 @@ fn describe(applied: &Applied) -> String {
     table(&[heading, "WHAT", "NAME"], rows)
 }
 
-pub(super) async fn grant(ctx: &Context, command: GrantCommand, out: Output) -> anyhow::Result<()> {
-    match command {
+pub(super) async fn grant(data: &Data, grants: OfGrants, out: Output) -> anyhow::Result<()> {
+    let place = grants.ask.open(data).await?;
+    match grants.command {
         GrantCommand::Add(one) => {
             let (organization, grant) = one.parts();
-            let operator = directory::operator(ctx, Some(&organization)).await?;
-            let changed = grants::add(ctx, &operator, &organization, &grant).await?;
+            let changed = add(&place, &organization, &grant).await?;
             out.answer(&Changed { organization, grant, changed }, |done| {
                 let had = if done.changed { "has" } else { "already had" };
                 let Grant { to, on, role } = &done.grant;
@@ -151,8 +188,7 @@ pub(super) async fn grant(ctx: &Context, command: GrantCommand, out: Output) -> 
             })
         }
         GrantCommand::List { org } => {
-            let operator = directory::operator(ctx, Some(&org)).await?;
-            let grants = grants::list(ctx, &operator, &org).await?;
+            let grants = list(&place, &org).await?;
             out.answer(&Listed { organization: org, grants }, |listed| {
                 let row =
                     |Grant { to, on, role }: &Grant| vec![to.to_string(), on.to_string(), role.0.to_string()];
@@ -161,12 +197,58 @@ pub(super) async fn grant(ctx: &Context, command: GrantCommand, out: Output) -> 
         }
         GrantCommand::Remove(one) => {
             let (organization, grant) = one.parts();
-            let operator = directory::operator(ctx, Some(&organization)).await?;
-            grants::remove(ctx, &operator, &organization, &grant).await?;
+            remove(&place, &organization, &grant).await?;
             out.answer(&Changed { organization, grant, changed: true }, |done| {
                 let Grant { to, on, role } = &done.grant;
                 format!("{to} no longer has the role {} on {on} in {}", role.0, done.organization)
             })
+        }
+    }
+}
+
+async fn list(place: &Place, org: &OrgName) -> anyhow::Result<Vec<Grant>> {
+    match place {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(org)).await?;
+            Ok(grants::list(&store.ctx, &operator, org).await?)
+        }
+        Place::Server(client) => {
+            let listed: Grants = client.json(Call::get(of_org(org, "grants"))).await?;
+            Ok(listed.grants)
+        }
+    }
+}
+
+/// Gives a role, and returns whether the grant is new.
+async fn add(place: &Place, org: &OrgName, grant: &Grant) -> anyhow::Result<bool> {
+    match place {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(org)).await?;
+            Ok(grants::add(&store.ctx, &operator, org, grant).await?)
+        }
+        Place::Server(client) => {
+            let is_new = !list(place, org).await?.contains(grant);
+            let body = serde_json::to_value(grant).context("cannot serialize the grant")?;
+            client.send(Call::post(of_org(org, "grants")).json(&body).repeatable()).await?;
+            Ok(is_new)
+        }
+    }
+}
+
+async fn remove(place: &Place, org: &OrgName, grant: &Grant) -> anyhow::Result<()> {
+    match place {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(org)).await?;
+            Ok(grants::remove(&store.ctx, &operator, org, grant).await?)
+        }
+        Place::Server(client) => {
+            let Grant { to, on, role } = grant;
+            let call = Call::delete(of_org(org, "grants"))
+                .query("to", &to.to_string())
+                .query("on", &on.to_string())
+                .query("role", role.0.as_str());
+            client.send(call).await?;
+            Ok(())
         }
     }
 }

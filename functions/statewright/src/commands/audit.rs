@@ -2,25 +2,35 @@
 
 use std::fmt::Write as _;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::layout::AuditRecord;
 use statewright_shared::ports::{Order, Timestamp};
 use statewright_shared::services::audit::reading::{self, Filter, Page};
-use statewright_shared::wire::audit::{AuditLogEvent, Form, parse_time};
+use statewright_shared::wire::audit::{AuditLogEvent, AuditLogEvents, Form, parse_time};
 
+use super::place::{Ask, Place};
 use crate::args::{self, Data, misused};
-use crate::data;
+use crate::client::Call;
 use crate::output::{Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Audit {
     #[command(flatten)]
     data: Data,
+    #[command(flatten)]
+    ask: Ask,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Audit {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        !self.ask.is_given()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -101,6 +111,59 @@ impl Selection {
             state: self.state.clone(),
         }
     }
+
+    /// The call for a page of the organization's trail, with whole records.
+    fn call(&self, org: &OrgName, order: Order, after: Option<String>) -> Call {
+        let pair = |pair: &Option<(String, String)>| {
+            pair.as_ref().map(|(project, name)| format!("{project}/{name}"))
+        };
+        let order = match order {
+            Order::Ascending => "oldest",
+            Order::Descending => "newest",
+        };
+        // The server shows records until the end of the second that starts at its `endTime`.
+        let end = |until: Timestamp| Timestamp(until.0.saturating_sub(END).max(0)).to_rfc3339();
+        let parameters = [
+            ("whole", Some("true".to_owned())),
+            ("order", Some(order.to_owned())),
+            ("startTime", self.since.map(Timestamp::to_rfc3339)),
+            ("endTime", self.until.map(end)),
+            ("userFilter", self.user.as_ref().map(ToString::to_string)),
+            ("eventFilter", self.action.clone()),
+            ("stack", pair(&self.stack)),
+            ("state", pair(&self.state)),
+            ("continuationToken", after),
+        ];
+        let given = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.fold(Call::get(["api", "orgs", org.as_str(), "auditlogs", "v2"]), |call, (name, value)| {
+            call.query(name, &value)
+        })
+    }
+
+    /// A page of the trail.
+    async fn page(&self, place: &Place, order: Order, after: Option<String>) -> anyhow::Result<Page> {
+        match place {
+            Place::Store(store) => {
+                Ok(reading::page(&store.ctx, self.org.as_ref(), &self.filter(), order, after).await?)
+            }
+            Place::Server(client) => {
+                let org = self.org.as_ref().ok_or_else(|| {
+                    misused("name an organization: only the operator reads the trail of a server")
+                })?;
+                let page: AuditLogEvents = client.json(self.call(org, order, after)).await?;
+                let records = page.audit_log_events.into_iter().map(record_of);
+                Ok(Page { records: records.collect::<anyhow::Result<_>>()?, next: page.continuation_token })
+            }
+        }
+    }
+}
+
+/// A second, in nanoseconds.
+const END: i64 = 1_000_000_000;
+
+fn record_of(event: AuditLogEvent) -> anyhow::Result<AuditRecord> {
+    let record = event.record.context("the server sends no whole records: upgrade it")?;
+    serde_json::from_value(record).context("the server's response cannot be read")
 }
 
 #[derive(Serialize)]
@@ -154,14 +217,13 @@ pub(crate) async fn run(audit: Audit, out: Output) -> anyhow::Result<()> {
     if matches!(audit.command, Command::Export { .. }) && out.is_json() {
         return Err(misused("`audit export` does not support --json; use --format jsonl"));
     }
-    let (_folder, ctx) = data::open_beside(&audit.data).await?;
+    let place = audit.ask.open(&audit.data).await?;
     match audit.command {
         Command::Tail { which, count } => {
-            let (filter, mut after) = (which.filter(), None);
+            let mut after = None;
             let mut records: Vec<Line> = Vec::new();
             loop {
-                let trail = which.org.as_ref();
-                let page = reading::page(&ctx, trail, &filter, Order::Descending, after).await?;
+                let page = which.page(&place, Order::Descending, after).await?;
                 records.extend(page.records.iter().map(Line::from));
                 after = page.next;
                 if after.is_none() || records.len() >= count {
@@ -178,13 +240,12 @@ pub(crate) async fn run(audit: Audit, out: Output) -> anyhow::Result<()> {
                 Format::Csv => Form::Csv,
                 Format::Cef => Form::Cef,
             };
-            let (filter, trail, mut after) = (which.filter(), which.org.as_ref(), None);
+            let mut after = None;
             let mut text = form.header().to_owned();
             loop {
-                let Page { records, next } =
-                    reading::page(&ctx, trail, &filter, Order::Ascending, after).await?;
+                let Page { records, next } = which.page(&place, Order::Ascending, after).await?;
                 for record in &records {
-                    let _ = write!(text, "{}", form.line(record, "statewright", trail));
+                    let _ = write!(text, "{}", form.line(record, "statewright", which.org.as_ref()));
                 }
                 out.text(&text)?;
                 text.clear();

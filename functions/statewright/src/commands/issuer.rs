@@ -8,6 +8,7 @@ use clap::Subcommand;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use statewright_shared::domain::names::Login;
+use statewright_shared::domain::plural::count;
 use statewright_shared::domain::role::Role;
 
 use super::state::read_json;
@@ -49,6 +50,8 @@ enum Command {
     Remove {
         /// The issuer, by its address or its ID.
         issuer: String,
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -237,8 +240,16 @@ pub(crate) async fn run(issuer: Issuer, out: Output) -> anyhow::Result<()> {
             )?;
             at.set_policies(&found.id, policies, out).await
         }
-        Command::Remove { issuer } => {
+        Command::Remove { issuer, yes } => {
             let found = at.find(&issuer).await?;
+            if !yes {
+                let policies = count(at.policies(&found.id).await?.read.policies.len(), "policy");
+                let question = format!(
+                    "Delete {} with {policies}, so that its jobs get no more tokens of {}?",
+                    found.url, at.org
+                );
+                out.confirm(&question, yes)?;
+            }
             at.client.send(Call::delete(at.path(&["oidc", "issuers", &found.id]))).await?;
             out.answer(&json!({ "id": found.id, "url": found.url }), |_| {
                 format!("deleted {} with its policies", found.url)

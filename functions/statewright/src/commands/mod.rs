@@ -1,5 +1,5 @@
 //! The command line and its commands, one file for each noun. The operator's commands open the store; those
-//! of users (`state`, `tf`) call a server through [`crate::client`].
+//! of users (`state`, `tf`) call a server through [`crate::client`]. Some do either, as [`place`] says.
 
 mod access;
 mod audit;
@@ -18,6 +18,7 @@ pub(crate) mod key;
 mod login;
 mod org;
 mod outputs;
+mod place;
 mod policy;
 mod protect;
 mod rehome;
@@ -38,7 +39,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches as _, Parser, Subcommand};
 use statewright_shared::services::Error;
 use statewright_shared::services::error::{AccessError, StackError, UpdateError};
 
@@ -153,23 +156,38 @@ impl Command {
             | Self::Consent(_)
             | Self::Outputs(_) => false,
             Self::Stack(stack) => stack.is_the_operators(),
-            Self::Token(_)
-            | Self::Session(_)
-            | Self::User(_)
-            | Self::Sso(_)
-            | Self::Org(_)
-            | Self::Team(_)
-            | Self::Why(_)
+            Self::Token(token) => token.is_the_operators(),
+            Self::Session(session) => session.is_the_operators(),
+            Self::User(user) => user.is_the_operators(),
+            Self::Org(org) => org.is_the_operators(),
+            Self::Team(team) => team.is_the_operators(),
+            Self::Why(why) => why.is_the_operators(),
+            Self::Audit(audit) => audit.is_the_operators(),
+            Self::Sso(_)
             | Self::Rehome(_)
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Copy(_)
             | Self::Check(_)
-            | Self::Audit(_)
             | Self::Doctor(_)
             | Self::Key(_)
             | Self::Aws(_) => true,
         }
+    }
+
+    /// Whether the command is one of the operator's that was told to ask a server.
+    fn asks_instead(&self) -> bool {
+        let may_ask = matches!(
+            self,
+            Self::Token(_)
+                | Self::Session(_)
+                | Self::User(_)
+                | Self::Org(_)
+                | Self::Team(_)
+                | Self::Why(_)
+                | Self::Audit(_)
+        );
+        may_ask && !self.is_the_operators()
     }
 }
 
@@ -201,12 +219,34 @@ pub(crate) fn command_line() -> clap::Command {
     })
 }
 
+/// The options that name a store.
+const OF_STORE: [&str; 7] =
+    ["folder", "store", "table", "bucket", "kms_key", "s3_path_style", "attempt_timeout"];
+
+/// Whether the command line itself has an option that names a store. A variable may be set for other commands.
+fn names_store(matches: &ArgMatches) -> bool {
+    let is_of_store = |id: &clap::Id| {
+        OF_STORE.contains(&id.as_str()) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
+    };
+    match matches.subcommand() {
+        Some((_, below)) => names_store(below),
+        None => matches.ids().any(is_of_store),
+    }
+}
+
 /// The parsed command line, of which the first word is the name of the program.
 ///
 /// # Errors
 /// A usage error, or clap's request to print help or the version.
 pub(crate) fn arguments(words: impl IntoIterator<Item = OsString>) -> Result<Args, clap::Error> {
-    Args::from_arg_matches(&command_line().try_get_matches_from(words)?)
+    let mut command = command_line();
+    let matches = command.try_get_matches_from_mut(words)?;
+    let args = Args::from_arg_matches(&matches)?;
+    if args.command.asks_instead() && names_store(&matches) {
+        let why = "a command that asks a server opens no store: leave out the options of one of both";
+        return Err(command.error(ErrorKind::ArgumentConflict, why));
+    }
+    Ok(args)
 }
 
 pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Output) -> anyhow::Result<()> {
@@ -220,9 +260,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         )),
         // Boxed: these futures are large, and would grow the future of every command.
         Command::Serve(args) => Box::pin(serve::run(*args, audit)).await,
-        Command::Token(token) => token::run(token, out).await,
-        Command::Session(session) => session::run(session, out).await,
-        Command::User(user) => user::run(user, out).await,
+        Command::Token(token) => Box::pin(token::run(token, out)).await,
+        Command::Session(session) => Box::pin(session::run(session, out)).await,
+        Command::User(user) => Box::pin(user::run(user, out)).await,
         Command::Sso(sso) => sso::run(sso, out).await,
         Command::Org(org) => Box::pin(org::run(org, out)).await,
         Command::Team(team) => Box::pin(team::run(team, out)).await,
@@ -246,7 +286,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Restore(restore) => backup::restore(restore, out).await,
         Command::Copy(copy) => Box::pin(copy::run(copy, out)).await,
         Command::Check(check) => check::run(check, out).await,
-        Command::Audit(audit) => audit::run(audit, out).await,
+        Command::Audit(audit) => Box::pin(audit::run(audit, out)).await,
         Command::Doctor(doctor) => Box::pin(doctor::run(doctor, out)).await,
         Command::Key(key) => key::run(key, out).await,
         Command::Aws(aws) => aws::run(aws, out).await,
@@ -332,6 +372,59 @@ mod tests {
         let taken = command_line().try_get_matches_from(["statewright", "state", "--audit-log", "f", "list"]);
         let args = Args::from_arg_matches(&taken.unwrap()).unwrap();
         assert_eq!(args.audit_log, Some("f".into()));
+    }
+
+    fn parsed(words: &[&str]) -> Result<Args, clap::Error> {
+        arguments(["statewright"].iter().chain(words).map(OsString::from))
+    }
+
+    #[test]
+    fn a_command_works_on_the_store_or_at_a_server() {
+        for words in [
+            &["why", "bob", "plan", "acme/web/dev"][..],
+            &["audit", "tail", "acme"],
+            &["org", "access", "export", "acme"],
+            &["org", "grant", "list", "acme"],
+            &["org", "member", "list", "acme"],
+            &["team", "list", "acme"],
+            &["token", "list"],
+            &["session", "list"],
+        ] {
+            let with = |more: &[&str]| parsed(&[words, more].concat());
+            assert!(with(&[]).unwrap().command.is_the_operators(), "{words:?}");
+            assert!(with(&["--data", "folder"]).unwrap().command.is_the_operators(), "{words:?}");
+            for server in ["--server", "--server=https://state.example.com"] {
+                assert!(!with(&[server]).unwrap().command.is_the_operators(), "{words:?}");
+                for of_store in [&["--data", "folder"][..], &["--store", "aws"], &["--table", "t"]] {
+                    let both = with(&[&[server][..], of_store].concat()).unwrap_err();
+                    assert_eq!(both.kind(), ErrorKind::ArgumentConflict, "{words:?} {of_store:?}");
+                }
+            }
+        }
+        // Also if one is before the last word of the command, and the other behind.
+        let both = parsed(&["team", "--data", "folder", "list", "acme", "--server"]).unwrap_err();
+        assert_eq!(both.kind(), ErrorKind::ArgumentConflict);
+        let invite = ["user", "invite", "bob", "--org", "acme", "--role", "view"];
+        assert!(!parsed(&invite).unwrap().command.is_the_operators());
+        parsed(&[&invite[..], &["--data", "folder"]].concat()).unwrap_err();
+        parsed(&[&invite[..], &["--expires-in", "1d"]].concat()).unwrap_err();
+        assert!(parsed(&["user", "invite", "bob"]).unwrap().command.is_the_operators());
+    }
+
+    #[test]
+    fn what_a_server_cannot_do_offers_no_server() {
+        for words in [
+            &["org", "create", "acme"][..],
+            &["org", "list"],
+            &["user", "list"],
+            &["user", "create", "bob"],
+            &["sso", "list"],
+            &["check"],
+        ] {
+            parsed(words).unwrap();
+            let refused = parsed(&[words, &["--server"]].concat()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::UnknownArgument, "{words:?}");
+        }
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! `statewright org`.
 
+use anyhow::Context as _;
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::role::Role;
 use statewright_shared::services::identity::{directory, orgs};
 use statewright_shared::services::updates::running::Begun;
+use statewright_shared::wire::{Reason, pulumi};
 
-use super::access::{self, AccessCommand, GrantCommand};
+use super::access::{self, OfAccess, OfGrants};
+use super::place::{Ask, Place};
 use super::running::{self, Running};
 use crate::args::{self, Data};
+use crate::client::{Call, Client};
 use crate::data;
 use crate::output::{Output, Rfc3339, table};
 
@@ -36,14 +41,31 @@ enum Command {
     /// List the organizations.
     List,
     /// Manage the members of an organization and their roles.
-    #[command(subcommand)]
-    Member(MemberCommand),
+    Member(OfMembers),
     /// Manage the grants of roles on parts of an organization.
-    #[command(subcommand)]
-    Grant(GrantCommand),
+    Grant(OfGrants),
     /// Export or apply the teams and grants of an organization as one document.
+    Access(OfAccess),
+}
+
+#[derive(Debug, clap::Args)]
+struct OfMembers {
+    #[command(flatten)]
+    ask: Ask,
     #[command(subcommand)]
-    Access(AccessCommand),
+    command: MemberCommand,
+}
+
+impl Org {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        match &self.command {
+            Command::Create { .. } | Command::List => true,
+            Command::Member(members) => !members.ask.is_given(),
+            Command::Grant(grants) => !grants.ask.is_given(),
+            Command::Access(access) => !access.ask.is_given(),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -124,8 +146,8 @@ struct WithRole {
     user: Login,
     role: Role,
     changed: bool,
-    /// Updates that need more than the new role.
-    running: Vec<Running>,
+    /// Updates that need more than the new role; `None` if a server was asked.
+    running: Option<Vec<Running>>,
 }
 
 #[derive(Serialize)]
@@ -133,13 +155,15 @@ struct Changed {
     organization: OrgName,
     user: Login,
     changed: bool,
-    running: Vec<Running>,
+    /// `None` if a server was asked.
+    running: Option<Vec<Running>>,
 }
 
 pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
-    let (_folder, ctx) = data::open_beside(&org.data).await?;
-    match org.command {
+    let Org { data, command } = org;
+    match command {
         Command::Create { org, members } => {
+            let (_folder, ctx) = data::open_beside(&data).await?;
             let created = orgs::create(&ctx, &org, &members).await?;
             let created = Created { organization: org, created: Rfc3339(created), members };
             out.answer(&created, |created| {
@@ -158,6 +182,7 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::List => {
+            let (_folder, ctx) = data::open_beside(&data).await?;
             let line = |(organization, created)| Line { organization, created: Rfc3339(created) };
             let organizations = directory::orgs(&ctx).await?.into_iter().map(line).collect();
             out.answer(&Listed { organizations }, |listed| {
@@ -168,51 +193,129 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
                 table(&["ORGANIZATION", "CREATED"], rows)
             })
         }
-        Command::Grant(command) => access::grant(&ctx, command, out).await,
-        Command::Access(command) => access::access(&ctx, command, out).await,
-        Command::Member(MemberCommand::Add { membership: Membership { org, login }, role }) => {
-            let orgs::Membership { role, changed } = orgs::add_member(&ctx, &org, &login, role).await?;
-            let added = WithRole { organization: org, user: login, role, changed, running: Vec::new() };
+        Command::Grant(grants) => access::grant(&data, grants, out).await,
+        Command::Access(access) => access::access(&data, access, out).await,
+        Command::Member(members) => {
+            let place = members.ask.open(&data).await?;
+            member(&place, members.command, out).await
+        }
+    }
+}
+
+async fn member(place: &Place, command: MemberCommand, out: Output) -> anyhow::Result<()> {
+    match command {
+        MemberCommand::Add { membership: Membership { org, login }, role } => {
+            let orgs::Membership { role, changed } = add(place, &org, &login, role).await?;
+            let added = WithRole { organization: org, user: login, role, changed, running: Some(Vec::new()) };
             out.answer(&added, |membership| {
                 let WithRole { organization, user, role, changed, .. } = membership;
                 let was = if *changed { "is" } else { "was already" };
                 format!("{user} {was} a member of {organization} with the role {role}")
             })
         }
-        Command::Member(MemberCommand::Role { membership: Membership { org, login }, role }) => {
-            let orgs::Membership { role, changed } = orgs::set_role(&ctx, &org, &login, role).await?;
-            let begun = Begun {
-                login: &login,
-                of: &Principal::User,
-                token: None,
-                org: Some(&org),
-                above: Some(role),
-            };
-            let running = running::find(&ctx, &begun).await?;
+        MemberCommand::Role { membership: Membership { org, login }, role } => {
+            let (orgs::Membership { role, changed }, running) = set_role(place, &org, &login, role).await?;
             out.answer(&WithRole { organization: org, user: login, role, changed, running }, |membership| {
                 let WithRole { organization, user, role, changed, running } = membership;
                 let had = if *changed { "has" } else { "already had" };
-                running::after(format!("{user} {had} the role {role} in {organization}"), running)
+                let message = format!("{user} {had} the role {role} in {organization}");
+                running::after(message, running.as_deref().unwrap_or_default())
             })
         }
-        Command::Member(MemberCommand::Remove(Membership { org, login })) => {
-            let changed = orgs::remove_member(&ctx, &org, &login).await?;
-            let begun =
-                Begun { login: &login, of: &Principal::User, token: None, org: Some(&org), above: None };
-            let running = running::find(&ctx, &begun).await?;
+        MemberCommand::Remove(Membership { org, login }) => {
+            let (changed, running) = remove(place, &org, &login).await?;
             out.answer(&Changed { organization: org, user: login, changed, running }, |membership| {
                 let Changed { organization, user, changed, running } = membership;
                 let was = if *changed { "is no longer" } else { "was not" };
-                running::after(format!("{user} {was} a member of {organization}"), running)
+                let message = format!("{user} {was} a member of {organization}");
+                running::after(message, running.as_deref().unwrap_or_default())
             })
         }
-        Command::Member(MemberCommand::List { org }) => {
+        MemberCommand::List { org } => {
             let member = |(user, role)| Member { user, role };
-            let members = orgs::members(&ctx, &org).await?.into_iter().map(member).collect();
+            let members = match place {
+                Place::Store(store) => orgs::members(&store.ctx, &org).await?,
+                Place::Server(client) => members_at(client, &org).await?,
+            };
+            let members = members.into_iter().map(member).collect();
             out.answer(&Members { organization: org, members }, |members| {
                 let row = |member: &Member| vec![member.user.to_string(), member.role.to_string()];
                 table(&["USER", "ROLE"], members.members.iter().map(row))
             })
         }
+    }
+}
+
+/// The path of a member in the API.
+fn path<'a>(org: &'a OrgName, login: &'a Login) -> [&'a str; 5] {
+    ["api", "orgs", org.as_str(), "members", login.as_str()]
+}
+
+async fn members_at(client: &Client, org: &OrgName) -> anyhow::Result<Vec<(Login, Role)>> {
+    let listed: pulumi::Members = client.json(Call::get(["api", "orgs", org.as_str(), "members"])).await?;
+    let member = |it: pulumi::Member| {
+        let login = Login::parse(&it.user.github_login);
+        Ok((login.context("the server's response has no valid login")?, it.fga_role.id))
+    };
+    listed.members.into_iter().map(member).collect()
+}
+
+/// The role of a member, from the server; `None` for a user who is not a member.
+async fn role_at(client: &Client, org: &OrgName, login: &Login) -> anyhow::Result<Option<Role>> {
+    let members = members_at(client, org).await?;
+    Ok(members.into_iter().find(|(member, _)| member == login).map(|(_, role)| role))
+}
+
+async fn add(place: &Place, org: &OrgName, login: &Login, role: Role) -> anyhow::Result<orgs::Membership> {
+    let client = match place {
+        Place::Store(store) => return Ok(orgs::add_member(&store.ctx, org, login, role).await?),
+        Place::Server(client) => client,
+    };
+    match client.send(Call::post(path(org, login)).json(&json!({ "role": role }))).await {
+        Ok(_) => Ok(orgs::Membership { role, changed: true }),
+        Err(failure) if failure.reason() == Some(Reason::MemberExists) => {
+            let role = role_at(client, org, login).await?;
+            let role = role.with_context(|| format!("{login} left {org} meanwhile: run this again"))?;
+            Ok(orgs::Membership { role, changed: false })
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Gives a member another role, and returns what still runs with the one before, if the store says that.
+async fn set_role(
+    place: &Place,
+    org: &OrgName,
+    login: &Login,
+    role: Role,
+) -> anyhow::Result<(orgs::Membership, Option<Vec<Running>>)> {
+    match place {
+        Place::Store(store) => {
+            let membership = orgs::set_role(&store.ctx, org, login, role).await?;
+            let (of, above) = (&Principal::User, Some(membership.role));
+            let begun = Begun { login, of, token: None, org: Some(org), above };
+            Ok((membership, Some(running::find(&store.ctx, &begun).await?)))
+        }
+        Place::Server(client) => {
+            let before = role_at(client, org, login).await?;
+            client.send(Call::patch(path(org, login)).json(&json!({ "role": role }))).await?;
+            Ok((orgs::Membership { role, changed: before != Some(role) }, None))
+        }
+    }
+}
+
+/// Ends a membership, and returns whether there was one, and what still runs, if the store says that.
+async fn remove(place: &Place, org: &OrgName, login: &Login) -> anyhow::Result<(bool, Option<Vec<Running>>)> {
+    match place {
+        Place::Store(store) => {
+            let changed = orgs::remove_member(&store.ctx, org, login).await?;
+            let begun = Begun { login, of: &Principal::User, token: None, org: Some(org), above: None };
+            Ok((changed, Some(running::find(&store.ctx, &begun).await?)))
+        }
+        Place::Server(client) => match client.send(Call::delete(path(org, login))).await {
+            Ok(_) => Ok((true, None)),
+            Err(failure) if failure.reason() == Some(Reason::UserNotFound) => Ok((false, None)),
+            Err(failure) => Err(failure.into()),
+        },
     }
 }

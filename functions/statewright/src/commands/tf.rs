@@ -4,6 +4,7 @@
 //! backend block in plain text. A folder that is linked to a state and has no backend gets a temporary one
 //! while the client runs.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{ErrorKind, IsTerminal as _};
@@ -14,8 +15,10 @@ use std::process::ExitStatus;
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use statewright_shared::domain::role::Role;
+use statewright_shared::domain::access::Scope;
+use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::wire::access::{OwnRights, UsersWithRole};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -24,7 +27,7 @@ use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::of_command;
 use super::state::wire::State;
 use crate::client::{
-    At, Client, Failure, LINK_FILE, Linked, Oidc, StateRef, WhichState, server_of, state_of,
+    At, Call, Client, Failure, LINK_FILE, Linked, Oidc, StateRef, WhichState, server_of, state_of,
 };
 use crate::given::{self, GivenAddress, VARIABLES};
 use crate::hcl::{self, Address, Backend, TEMPORARY_FILE};
@@ -84,8 +87,10 @@ pub(crate) async fn run(mut tf: Tf, out: Output) -> anyhow::Result<()> {
     drop(prepared.temporary);
     // `plan -detailed-exitcode` exits with 2 when there are changes.
     if !status.success() && status.code() != Some(2) {
+        let word = tf.arguments.iter().filter_map(|it| it.to_str()).find(|it| !it.starts_with('-'));
         let needs = if is_changing(&tf.arguments) { Role::Apply } else { Role::Plan };
-        explain(&prepared.client, prepared.state.as_ref(), needs, out).await;
+        let ran = Ran { word: word.unwrap_or("the client"), needs };
+        explain(&prepared.client, prepared.state.as_ref(), &ran, out).await;
         let now = stamp(&folder);
         if now.is_some() && now != errored {
             tell_of_errored(out);
@@ -413,8 +418,16 @@ fn ends_as(status: ExitStatus) -> anyhow::Result<()> {
     Err(EndsWith(code).into())
 }
 
-/// Adds what clients do not show: who holds the lock, and why the server refused. The command needs this role.
-async fn explain(client: &Client, state: Option<&StateRef>, needs: Role, out: Output) {
+/// A client's command that failed.
+struct Ran<'a> {
+    word: &'a str,
+    /// The role that it needs on the state.
+    needs: Role,
+}
+
+/// Adds what clients do not show: who holds the lock, which right the caller lacks, and why the server refused.
+async fn explain(client: &Client, state: Option<&StateRef>, ran: &Ran<'_>, out: Output) {
+    let needs = ran.needs;
     let Some(named) = state else { return };
     let state = match client.state::<State>(Some(named)).await {
         Ok(state) => state.read,
@@ -433,6 +446,10 @@ async fn explain(client: &Client, state: Option<&StateRef>, needs: Role, out: Ou
         }
     };
     let name = state.name();
+    // A client says of a missing right only `invalid auth`. If the server cannot be asked, there is no note.
+    if let Ok(Some(lack)) = lack(client, &state, ran).await {
+        out.note(lack);
+    }
     if let Some(protection) = state.protection.as_ref().filter(|_| needs == Role::Apply) {
         out.note(format_args!(
             "note: {name} is protected {}\n  a run that destroys all resources cannot save that. An admin lifts \
@@ -447,6 +464,51 @@ async fn explain(client: &Client, state: Option<&StateRef>, needs: Role, out: Ou
             output::word(&lock.id)
         ));
     }
+}
+
+/// The note about a right that the caller lacks on the state.
+///
+/// # Errors
+/// [`Failure`].
+async fn lack(client: &Client, state: &State, ran: &Ran<'_>) -> Result<Option<String>, Failure> {
+    let org = state.organization.as_str();
+    let own: OwnRights = client.json(Call::get(["api", "orgs", org, "rights"])).await?;
+    let is_in = |scope: &str| Scope::parse(scope).is_ok_and(|scope| state.is_in(&scope));
+    let Some(note) = lacks(&own, &state.name(), ran, is_in) else { return Ok(None) };
+    // Who may not see the members asks whom they know.
+    let path = ["api", "orgs", org, "roles", Role::Admin.as_str(), "users"];
+    let admins = client.json::<UsersWithRole>(Call::get(path)).await.map(|admins| admins.users);
+    let admins: Vec<String> = admins.into_iter().flatten().map(|admin| admin.github_login).collect();
+    Ok(Some(match admins.is_empty() {
+        true => format!("{note}\n  ask an admin of {org}"),
+        false => format!("{note}\n  ask an admin: {}", admins.join(", ")),
+    }))
+}
+
+/// The rights on a state that a command needs and the caller has not. `is_in` tells whether a scope reaches the
+/// state.
+fn lacks(own: &OwnRights, name: &str, ran: &Ran<'_>, is_in: impl Fn(&str) -> bool) -> Option<String> {
+    let Ran { word, needs } = ran;
+    if let Some(within) = &own.within {
+        // Within its part, the server does not say what the token may do.
+        let is_outside = !is_in(within);
+        return is_outside.then(|| {
+            format!("note: your token works only on {within}, and `{word}` needs {needs} on {name}")
+        });
+    }
+    let granted = own.grants.iter().filter(|grant| is_in(&grant.on)).flat_map(|grant| &grant.rights);
+    let held: BTreeSet<&str> = own.rights.iter().chain(granted).map(String::as_str).collect();
+    if held.contains(needs.as_str()) {
+        return None;
+    }
+    let shown = Right::ALL.map(Right::as_str).into_iter().filter(|right| *right != Right::See.as_str());
+    let shown: Vec<String> = shown.filter(|right| held.contains(right)).map(|it| format!("`{it}`")).collect();
+    let rights = match shown.as_slice() {
+        [] => "no right".to_owned(),
+        [one] => format!("the right {one}"),
+        several => format!("the rights {}", several.join(", ")),
+    };
+    Some(format!("note: you have {rights} on {name}; `{word}` needs `{needs}`"))
 }
 
 /// Identifies an errored.tfstate, to detect whether this run wrote it.
@@ -539,6 +601,8 @@ impl Drop for TemporaryBackend {
 
 #[cfg(test)]
 mod tests {
+    use statewright_shared::wire::access::OwnGrant;
+
     use super::*;
 
     #[test]
@@ -555,6 +619,44 @@ mod tests {
         assert_eq!(of(&["-chdir=sub", "plan"]), here.join("sub"));
         assert_eq!(of(&["-chdir=/other", "plan"]), Path::new("/other"));
         assert_eq!(of(&["plan", "-chdir=sub"]), here);
+    }
+
+    #[test]
+    fn a_missing_right_is_named_with_those_that_are_held() {
+        let grant = |on: &str, role: Role, rights: &[&str]| OwnGrant {
+            on: on.to_owned(),
+            role,
+            rights: rights.iter().copied().map(str::to_owned).collect(),
+        };
+        let own = |rights: &[&str], grants: Vec<OwnGrant>, within: Option<&str>| OwnRights {
+            login: "vera".to_owned(),
+            role: Role::View,
+            admin: false,
+            rights: rights.iter().copied().map(str::to_owned).collect(),
+            somewhere: Vec::new(),
+            teams: Vec::new(),
+            grants,
+            within: within.map(str::to_owned),
+            server_admin: false,
+        };
+        let plan = Ran { word: "plan", needs: Role::Plan };
+        let note = |own: &OwnRights| lacks(own, "acme/net/default", &plan, |scope| scope == "net/*");
+        let viewer = own(&["see", "view"], Vec::new(), None);
+        let expected = "note: you have the right `view` on acme/net/default; `plan` needs `plan`";
+        assert_eq!(note(&viewer).as_deref(), Some(expected));
+        let elsewhere = own(&["see", "view"], vec![grant("web/*", Role::Plan, &["see", "plan"])], None);
+        assert_eq!(note(&elsewhere).as_deref(), Some(expected));
+        let here = own(&["see", "view"], vec![grant("net/*", Role::Plan, &["see", "plan"])], None);
+        assert_eq!(note(&here), None);
+        let both = own(&["see", "view", "outputs"], Vec::new(), None);
+        assert!(note(&both).unwrap().contains("the rights `view`, `outputs` on"));
+        assert!(note(&own(&[], Vec::new(), None)).unwrap().contains("you have no right on"));
+        assert_eq!(note(&own(&[], Vec::new(), Some("net/*"))), None);
+        let outside = note(&own(&[], Vec::new(), Some("web/*"))).unwrap();
+        assert_eq!(
+            outside,
+            "note: your token works only on web/*, and `plan` needs plan on acme/net/default"
+        );
     }
 
     #[test]

@@ -3,28 +3,44 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
+use statewright_shared::adapters::SystemClock;
 use statewright_shared::domain::access::Scope;
 use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::TokenEntry;
-use statewright_shared::ports::Timestamp;
+use statewright_shared::ports::{Clock as _, Timestamp};
 use statewright_shared::services::identity::last_use::UsedToken;
 use statewright_shared::services::identity::tokens::{self, Issued, NewToken};
 use statewright_shared::services::updates::running::Begun;
+use statewright_shared::wire::audit::parse_time;
+use statewright_shared::wire::tokens::{self as wire, CreatedToken, RotatedToken};
 
+use super::place::{Ask, Place, Store};
 use super::running::{self, Running};
-use crate::args::{self, Data};
+use crate::args::{self, Data, OPERATOR, misused};
+use crate::certificate;
+use crate::client::{Call, Client};
 use crate::output::{Output, Rfc3339, table};
-use crate::{certificate, data};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Token {
     #[command(flatten)]
     data: Data,
+    #[command(flatten)]
+    ask: Ask,
     #[command(subcommand)]
     command: Command,
+}
+
+impl Token {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        !self.ask.is_given()
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -90,9 +106,9 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Owner {
-    /// The owner of the token.
-    #[arg(long, value_name = "NAME", default_value = "admin", value_parser = args::login)]
-    user: Login,
+    /// The owner of the token [default: admin; with --server yourself].
+    #[arg(long, value_name = "NAME", value_parser = args::login)]
+    user: Option<Login>,
     /// The organization that owns the token, instead of a user: for machines.
     #[arg(long, value_name = "NAME", value_parser = args::organization, conflicts_with = "user")]
     org: Option<OrgName>,
@@ -101,13 +117,29 @@ struct Owner {
     team: Option<TeamName>,
 }
 
-impl From<Owner> for tokens::Owner {
-    fn from(Owner { user, org, team }: Owner) -> Self {
-        match (org, team) {
-            (Some(org), Some(team)) => Self::Team(org, team),
-            (Some(org), None) => Self::Organization(org),
-            (None, _) => Self::User(user),
+impl Owner {
+    /// The owner that the operator means.
+    fn of_store(self) -> anyhow::Result<tokens::Owner> {
+        Ok(match (self.org, self.team) {
+            (Some(org), Some(team)) => tokens::Owner::Team(org, team),
+            (Some(org), None) => tokens::Owner::Organization(org),
+            (None, _) => tokens::Owner::User(self.user.map_or_else(|| args::login(OPERATOR), Ok)?),
+        })
+    }
+
+    /// The owner that a server's user means.
+    async fn at_server(self, client: &Client) -> anyhow::Result<tokens::Owner> {
+        if self.user.is_some() {
+            return Err(misused(
+                "a server manages only your own tokens, those of an organization (--org) and those of a team: \
+                 leave out --user",
+            ));
         }
+        Ok(match (self.org, self.team) {
+            (Some(org), Some(team)) => tokens::Owner::Team(org, team),
+            (Some(org), None) => tokens::Owner::Organization(org),
+            (None, _) => tokens::Owner::User(client.own_login().await?),
+        })
     }
 }
 
@@ -196,35 +228,209 @@ struct Revoked {
     name: TokenName,
     #[serde(flatten)]
     owner: Owned,
-    running: Vec<Running>,
+    /// `None` if a server was asked.
+    running: Option<Vec<Running>>,
+}
+
+impl From<UsedToken> for Line {
+    fn from(UsedToken { entry: TokenEntry { token, certificate, .. }, used }: UsedToken) -> Self {
+        Self {
+            name: token.name,
+            created: Rfc3339(token.created),
+            expires: token.expires.map(Rfc3339),
+            last_used: used.map(Rfc3339),
+            certificate,
+            may: token.may,
+            on: token.within,
+            description: token.description,
+            created_by: token.created_by,
+        }
+    }
+}
+
+/// A time of a server, in seconds since the epoch; 0 for none.
+fn at(seconds: i64) -> Option<Rfc3339> {
+    (seconds != 0).then(|| Rfc3339(Timestamp::from_seconds(seconds)))
+}
+
+impl TryFrom<wire::Token> for Line {
+    type Error = anyhow::Error;
+
+    fn try_from(token: wire::Token) -> anyhow::Result<Self> {
+        let created = parse_time(&token.created).context("the server's response has no valid time")?;
+        let created_by = token.created_by.map(|login| Login::parse(&login)).transpose();
+        Ok(Self {
+            name: TokenName::parse(&token.name).context("the server's response has no valid name")?,
+            created: Rfc3339(created),
+            expires: at(token.expires),
+            last_used: at(token.last_used),
+            certificate: None,
+            may: token.role.map(|role| role.id),
+            on: token.on,
+            description: token.description,
+            created_by: created_by.context("the server's response has no valid login")?,
+        })
+    }
+}
+
+/// What a new token shall be.
+struct New {
+    name: TokenName,
+    expires_in: Option<Duration>,
+    may: Option<Role>,
+    on: Option<Scope>,
+    description: String,
+}
+
+/// What changes in a rotation.
+struct Rotation {
+    grace: Option<Duration>,
+    expires_in: Option<Duration>,
+}
+
+/// Tokens of an owner, at a server.
+struct AtServer<'a> {
+    client: &'a Client,
+    owner: &'a tokens::Owner,
+}
+
+impl AtServer<'_> {
+    /// The path of the tokens in the API, with these segments appended.
+    fn path<'b>(&'b self, more: &[&'b str]) -> Vec<&'b str> {
+        let path = match self.owner {
+            tokens::Owner::User(_) => vec!["api", "user", "tokens"],
+            tokens::Owner::Organization(org) => vec!["api", "orgs", org.as_str(), "tokens"],
+            tokens::Owner::Team(org, team) => {
+                vec!["api", "orgs", org.as_str(), "teams", team.as_str(), "tokens"]
+            }
+        };
+        [path.as_slice(), more].concat()
+    }
+
+    async fn list(&self) -> anyhow::Result<Vec<wire::Token>> {
+        let call = Call::get(self.path(&[])).query("filter", "all");
+        Ok(self.client.pages(call, "tokens", None).await?.read)
+    }
+
+    /// The token with this name. The API knows it by its ID.
+    async fn find(&self, name: &TokenName) -> anyhow::Result<wire::Token> {
+        let found = self.list().await?.into_iter().find(|token| token.name == name.as_str());
+        found.with_context(|| {
+            let owner = Owned::from(self.owner).describe();
+            format!("{owner} has no token {name}: `statewright token list --server` lists the tokens")
+        })
+    }
+
+    async fn create(&self, new: New) -> anyhow::Result<String> {
+        let New { name, expires_in, may, on, description } = new;
+        let expires = expires_in.map(|duration| SystemClock.now().plus(duration).seconds());
+        let mut body = json!({ "name": name, "description": description, "expires": expires, "on": on });
+        if let Some(may) = may {
+            if matches!(self.owner, tokens::Owner::Team(..)) {
+                return Err(misused(
+                    "at a server, a team's token has the rights of the team: leave out --may",
+                ));
+            }
+            body["roleID"] = json!(may);
+        }
+        let created: CreatedToken = self.client.json(Call::post(self.path(&[])).json(&body)).await?;
+        Ok(created.token_value)
+    }
+
+    async fn rotate(&self, name: TokenName, how: &Rotation) -> anyhow::Result<Rotated> {
+        let found = self.find(&name).await?;
+        let grace = how.grace.map(|grace| grace.as_secs());
+        let expires = how.expires_in.map(|duration| SystemClock.now().plus(duration).seconds());
+        let body = json!({ "graceSeconds": grace, "expires": expires });
+        let call = Call::post(self.path(&[found.id.as_str(), "rotate"])).json(&body);
+        let rotated: RotatedToken = self.client.json(call).await?;
+        Ok(Rotated {
+            name,
+            owner: Owned::from(self.owner),
+            token: rotated.token_value,
+            expires: at(expires.unwrap_or(found.expires)),
+            previous_expires: at(rotated.previous_expires),
+        })
+    }
+
+    async fn revoke(&self, name: &TokenName) -> anyhow::Result<()> {
+        let found = self.find(name).await?;
+        self.client.send(Call::delete(self.path(&[found.id.as_str()]))).await?;
+        Ok(())
+    }
+}
+
+async fn create_in(store: &Store, owner: tokens::Owner, new: New) -> anyhow::Result<String> {
+    let New { name, expires_in, may, on, description } = new;
+    let may = match owner {
+        tokens::Owner::Organization(_) => may.or(Some(Role::Member)),
+        tokens::Owner::User(_) | tokens::Owner::Team(..) => may,
+    };
+    let new = NewToken {
+        may,
+        within: on,
+        expires: expires_in.map(|duration| store.ctx.now().plus(duration)),
+        description,
+        ..NewToken::new(owner, name)
+    };
+    Ok(tokens::issue(&store.ctx, new).await?.secret)
+}
+
+async fn rotate_in(
+    store: &Store,
+    owner: &tokens::Owner,
+    name: TokenName,
+    how: &Rotation,
+) -> anyhow::Result<Rotated> {
+    let expires = how.expires_in.map(|duration| store.ctx.now().plus(duration));
+    let rotated = tokens::rotate(&store.ctx, owner, &name, how.grace.unwrap_or_default(), expires).await?;
+    let Issued { secret, entry } = rotated;
+    Ok(Rotated {
+        name,
+        owner: Owned::from(owner),
+        token: secret,
+        expires: entry.token.expires.map(Rfc3339),
+        previous_expires: entry.former.map(|former| Rfc3339(former.until)),
+    })
+}
+
+/// Ends a token, and returns what still runs with it.
+async fn revoke_in(store: &Store, owner: &tokens::Owner, name: &TokenName) -> anyhow::Result<Vec<Running>> {
+    tokens::revoke(&store.ctx, owner, name).await?;
+    let (login, of) = (owner.login(), owner.principal());
+    let begun = Begun { login: &login, of: &of, token: Some(name), org: None, above: None };
+    Ok(running::find(&store.ctx, &begun).await?)
 }
 
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
-    let (_folder, ctx) = data::open_beside(&token.data).await?;
-    match token.command {
+    let Token { data, ask, command } = token;
+    let place = ask.open(&data).await?;
+    match command {
         Command::Create { name, owner, expires_in, may, certificate: None, on, description } => {
-            let owner = tokens::Owner::from(owner);
-            let owned = Owned::from(&owner);
-            let may = match owner {
-                tokens::Owner::Organization(_) => may.or(Some(Role::Member)),
-                tokens::Owner::User(_) | tokens::Owner::Team(..) => may,
+            let description = description.unwrap_or_default();
+            let new = New { name: name.clone(), expires_in, may, on, description };
+            let (owner, secret) = match &place {
+                Place::Store(store) => {
+                    let owner = owner.of_store()?;
+                    let owned = Owned::from(&owner);
+                    (owned, create_in(store, owner, new).await?)
+                }
+                Place::Server(client) => {
+                    let owner = owner.at_server(client).await?;
+                    (Owned::from(&owner), AtServer { client, owner: &owner }.create(new).await?)
+                }
             };
-            let new = NewToken {
-                may,
-                within: on,
-                expires: expires_in.map(|duration| ctx.now().plus(duration)),
-                description: description.unwrap_or_default(),
-                ..NewToken::new(owner, name.clone())
-            };
-            let Issued { secret, .. } = tokens::issue(&ctx, new).await?;
-            let created = Created { name, owner: owned, token: Some(secret.clone()), certificate: None };
+            let created = Created { name, owner, token: Some(secret.clone()), certificate: None };
             out.answer(&created, |_| secret)
         }
         Command::Create { name, owner, expires_in, may, certificate: Some(file), on: _, description: _ } => {
-            let user = owner.user.clone();
-            let owner = Owned::from(&tokens::Owner::from(owner));
+            let Place::Store(store) = &place else {
+                return Err(misused("only the operator registers certificates: leave out --server"));
+            };
+            let user = owner.user.map_or_else(|| args::login(OPERATOR), Ok)?;
+            let owner = Owned::from(&tokens::Owner::User(user.clone()));
             let read = certificate::read(&file)?;
-            let entry = tokens::create_certificate(&ctx, &user, &name, &read, may, expires_in).await?;
+            let entry = tokens::create_certificate(&store.ctx, &user, &name, &read, may, expires_in).await?;
             let expires = shown(entry.token.expires);
             out.answer(&Created { name, owner, token: None, certificate: entry.certificate }, |created| {
                 format!(
@@ -236,69 +442,73 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::List { owner } => {
-            let tokens = tokens::list_all(&ctx, &owner.into()).await?;
-            let line = |UsedToken { entry: TokenEntry { token, certificate, .. }, used }| Line {
-                name: token.name,
-                created: Rfc3339(token.created),
-                expires: token.expires.map(Rfc3339),
-                last_used: used.map(Rfc3339),
-                certificate,
-                may: token.may,
-                on: token.within,
-                description: token.description,
-                created_by: token.created_by,
+            let tokens: Vec<Line> = match &place {
+                Place::Store(store) => {
+                    let tokens = tokens::list_all(&store.ctx, &owner.of_store()?).await?;
+                    tokens.into_iter().map(Line::from).collect()
+                }
+                Place::Server(client) => {
+                    let owner = owner.at_server(client).await?;
+                    let tokens = AtServer { client, owner: &owner }.list().await?;
+                    tokens.into_iter().map(Line::try_from).collect::<anyhow::Result<_>>()?
+                }
             };
-            out.answer(&Listed { tokens: tokens.into_iter().map(line).collect() }, |listed| {
-                let rows = listed.tokens.iter().map(|token| {
-                    let certificate = token.certificate.clone().unwrap_or_default();
-                    let at = |time: Option<Rfc3339>| shown(time.map(|at| at.0));
-                    let may = token.may.map_or_else(|| "as its owner".to_owned(), |may| may.to_string());
-                    vec![
-                        token.name.to_string(),
-                        token.created.to_string(),
-                        at(token.expires),
-                        at(token.last_used),
-                        may,
-                        token.on.as_ref().map_or_else(|| "*".to_owned(), Scope::to_string),
-                        certificate,
-                        token.description.clone(),
-                    ]
-                });
-                let head =
-                    ["NAME", "CREATED", "EXPIRES", "LAST USED", "ROLE", "ON", "CERTIFICATE", "DESCRIPTION"];
-                table(&head, rows)
-            })
+            out.answer(&Listed { tokens }, describe)
         }
         Command::Rotate { name, owner, grace, expires_in } => {
-            let owner = tokens::Owner::from(owner);
-            let expires = expires_in.map(|duration| ctx.now().plus(duration));
-            let rotated = tokens::rotate(&ctx, &owner, &name, grace.unwrap_or_default(), expires).await?;
-            let Issued { secret, entry } = rotated;
-            let answer = Rotated {
-                name,
-                owner: Owned::from(&owner),
-                token: secret.clone(),
-                expires: entry.token.expires.map(Rfc3339),
-                previous_expires: entry.former.map(|former| Rfc3339(former.until)),
+            let how = Rotation { grace, expires_in };
+            let rotated = match &place {
+                Place::Store(store) => rotate_in(store, &owner.of_store()?, name, &how).await?,
+                Place::Server(client) => {
+                    let owner = owner.at_server(client).await?;
+                    AtServer { client, owner: &owner }.rotate(name, &how).await?
+                }
             };
-            out.answer(&answer, |_| secret)
+            out.answer(&rotated, |rotated| rotated.token.clone())
         }
         Command::Revoke { name, owner } => {
-            let owner = tokens::Owner::from(owner);
-            tokens::revoke(&ctx, &owner, &name).await?;
-            let (login, of) = (owner.login(), owner.principal());
-            let begun = Begun { login: &login, of: &of, token: Some(&name), org: None, above: None };
-            let running = running::find(&ctx, &begun).await?;
+            let (owner, running) = match &place {
+                Place::Store(store) => {
+                    let owner = owner.of_store()?;
+                    let running = revoke_in(store, &owner, &name).await?;
+                    (owner, Some(running))
+                }
+                Place::Server(client) => {
+                    let owner = owner.at_server(client).await?;
+                    AtServer { client, owner: &owner }.revoke(&name).await?;
+                    (owner, None)
+                }
+            };
             out.answer(&Revoked { name, owner: Owned::from(&owner), running }, |revoked| {
                 let message = format!(
                     "{} of {} is revoked; running servers apply this within a minute",
                     revoked.name,
                     revoked.owner.describe()
                 );
-                running::after(message, &revoked.running)
+                running::after(message, revoked.running.as_deref().unwrap_or_default())
             })
         }
     }
+}
+
+fn describe(listed: &Listed) -> String {
+    let rows = listed.tokens.iter().map(|token| {
+        let certificate = token.certificate.clone().unwrap_or_default();
+        let at = |time: Option<Rfc3339>| shown(time.map(|at| at.0));
+        let may = token.may.map_or_else(|| "as its owner".to_owned(), |may| may.to_string());
+        vec![
+            token.name.to_string(),
+            token.created.to_string(),
+            at(token.expires),
+            at(token.last_used),
+            may,
+            token.on.as_ref().map_or_else(|| "*".to_owned(), Scope::to_string),
+            certificate,
+            token.description.clone(),
+        ]
+    });
+    let head = ["NAME", "CREATED", "EXPIRES", "LAST USED", "ROLE", "ON", "CERTIFICATE", "DESCRIPTION"];
+    table(&head, rows)
 }
 
 fn shown(time: Option<Timestamp>) -> String {

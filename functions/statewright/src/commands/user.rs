@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::plural::count;
 use statewright_shared::domain::principal::Principal;
@@ -14,9 +16,12 @@ use statewright_shared::layout;
 use statewright_shared::services::identity::invitations::Invited;
 use statewright_shared::services::identity::{invitations, passwords, users};
 use statewright_shared::services::updates::running::Begun;
+use statewright_shared::wire::access::InvitationLink;
+use statewright_shared::wire::audit::parse_time;
 
 use super::running::{self, Running};
 use crate::args::{self, Data};
+use crate::client::{At, Call, Client};
 use crate::data;
 use crate::output::{Output, Rfc3339, table};
 
@@ -27,6 +32,9 @@ pub(crate) struct User {
     #[command(subcommand)]
     command: Command,
 }
+
+/// The address at which people open a server of one machine.
+const HERE: &str = "http://localhost:8080";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -52,12 +60,20 @@ enum Command {
         /// The name of the user.
         #[arg(value_parser = args::login)]
         login: Login,
-        /// The address at which people open the server.
-        #[arg(long, value_name = "URL", default_value = "http://localhost:8080", value_parser = args::server_url)]
-        server: ServerUrl,
+        /// The address at which people open the server [default: http://localhost:8080; with --org that of your
+        /// login].
+        #[arg(long, value_name = "URL", value_parser = args::server_url)]
+        server: Option<ServerUrl>,
         /// When the link expires, from now, such as 12h or 3d.
         #[arg(long, value_name = "DURATION", default_value = "3d", value_parser = args::duration)]
         expires_in: Duration,
+        /// Ask the server, as an admin of this organization, instead of opening the store. A login that no user
+        /// has becomes a user and a member.
+        #[arg(long, value_name = "NAME", value_parser = args::organization, conflicts_with = "expires_in")]
+        org: Option<OrgName>,
+        /// With --org: the role of a new member, as in `org member add` [default: member].
+        #[arg(long, value_name = "ROLE", value_parser = args::role, requires = "org")]
+        role: Option<Role>,
     },
     /// Set a user's password, for `tofu`, `terraform` and signing in with a browser. Asks for it at a terminal,
     /// and otherwise reads the first line of stdin. New users have no password.
@@ -135,9 +151,41 @@ struct Removed {
     running: Vec<Running>,
 }
 
+impl User {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        !matches!(self.command, Command::Invite { org: Some(_), .. })
+    }
+}
+
+/// Invites a person to an organization, at a server.
+async fn invite_at(
+    server: Option<ServerUrl>,
+    org: &OrgName,
+    login: Login,
+    role: Role,
+) -> anyhow::Result<Invitation> {
+    let client = Client::of_user(&At { server, ..At::default() })?;
+    let path = ["api", "orgs", org.as_str(), "members", login.as_str(), "invitation"];
+    let invited: InvitationLink = client.json(Call::post(path).json(&json!({ "role": role }))).await?;
+    let until = parse_time(&invited.expires).context("the server's response has no valid time")?;
+    let link = format!("{}{}", client.server(), invited.path);
+    Ok(Invitation { user: login, link, until: Rfc3339(until) })
+}
+
 pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
-    let (_folder, ctx) = data::open_beside(&user.data).await?;
     match user.command {
+        Command::Invite { login, server, org: Some(org), role, expires_in: _ } => {
+            let invitation = invite_at(server, &org, login, role.unwrap_or(Role::Member)).await?;
+            out.answer(&invitation, |invitation| invitation.link.clone())
+        }
+        command => of_store(&user.data, command, out).await,
+    }
+}
+
+async fn of_store(data: &Data, command: Command, out: Output) -> anyhow::Result<()> {
+    let (_folder, ctx) = data::open_beside(data).await?;
+    match command {
         Command::Create { login, orgs, role } => {
             let made = users::create(&ctx, &login, &orgs, role).await?;
             out.answer(&Line::new(made, false), |user| {
@@ -170,8 +218,9 @@ pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
                 table(&["USER", "CREATED", "PASSWORD", "ORGANIZATIONS"], rows)
             })
         }
-        Command::Invite { login, server, expires_in } => {
+        Command::Invite { login, server, expires_in, .. } => {
             let Invited { code, until } = invitations::invite(&ctx, &login, expires_in).await?;
+            let server = server.as_ref().map_or(HERE, ServerUrl::as_str);
             let link = format!("{server}/invite?code={code}");
             out.answer(&Invitation { user: login, link, until: Rfc3339(until) }, |invitation| {
                 invitation.link.clone()

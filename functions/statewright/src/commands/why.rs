@@ -5,10 +5,11 @@ use statewright_shared::domain::access::Grant;
 use statewright_shared::domain::names::{Login, StackAddress};
 use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::services::identity::{directory, grants};
-use statewright_shared::wire::access::ExplainedRight;
+use statewright_shared::wire::access::{ExplainedAccess, ExplainedRight};
 
+use super::place::{Ask, Place};
 use crate::args::{self, Data};
-use crate::data;
+use crate::client::Call;
 use crate::output::{Output, table};
 
 /// Show which role or grants let a user do something with a stack, a state or an environment.
@@ -16,6 +17,8 @@ use crate::output::{Output, table};
 pub(crate) struct Why {
     #[command(flatten)]
     data: Data,
+    #[command(flatten)]
+    ask: Ask,
     /// The user, a member of the organization.
     #[arg(value_parser = args::login)]
     user: Login,
@@ -46,13 +49,31 @@ struct Because {
     grant: Option<Grant>,
 }
 
+impl Why {
+    /// Whether the command opens the store itself.
+    pub(crate) fn is_the_operators(&self) -> bool {
+        !self.ask.is_given()
+    }
+}
+
 pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
-    let Why { data, user, action, stack } = why;
-    let (_folder, ctx) = data::open_beside(&data).await?;
-    let operator = directory::operator(&ctx, Some(&stack.org)).await?;
-    let explained = grants::explain(&ctx, &operator, &stack, Some(&user)).await?;
-    let right = explained.rights.into_iter().find(|(right, _)| *right == action);
-    let because = right.map(|right| ExplainedRight::new(right).because).unwrap_or_default();
+    let Why { data, ask, user, action, stack } = why;
+    let (role, rights): (Role, Vec<ExplainedRight>) = match ask.open(&data).await? {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(&stack.org)).await?;
+            let explained = grants::explain(&store.ctx, &operator, &stack, Some(&user)).await?;
+            (explained.role, explained.rights.into_iter().map(ExplainedRight::new).collect())
+        }
+        Place::Server(client) => {
+            let StackAddress { org, project, stack } = &stack;
+            let path = ["api", "stacks", org.as_str(), project.as_str(), stack.as_str(), "access"];
+            let explained: ExplainedAccess =
+                client.json(Call::get(path).query("user", user.as_str())).await?;
+            (explained.role, explained.rights)
+        }
+    };
+    let right = rights.into_iter().find(|held| held.right == action.as_str());
+    let because = right.map(|held| held.because).unwrap_or_default();
     let because: Vec<Because> =
         because.into_iter().map(|it| Because { role: it.role, grant: it.grant }).collect();
     let answer = Explained {
@@ -60,7 +81,7 @@ pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
         stack: stack.to_string(),
         right: action.as_str(),
         allowed: !because.is_empty(),
-        role: explained.role,
+        role,
         because,
     };
     out.answer(&answer, |answer| describe(answer, &stack, action.role()))

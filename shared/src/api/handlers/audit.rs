@@ -127,8 +127,7 @@ async fn export_pages(
     let filter = filter(&query, start_is)?;
     let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("statewright").to_owned();
     // The first page before the answer, so that a refusal is one.
-    let page =
-        reading::list(&app, &caller, &org, &filter, Order::Descending, position(&query)?).await?;
+    let page = reading::list(&app, &caller, &org, &filter, Order::Descending, position(&query)?).await?;
     let rest = Rest { app, caller, org, filter, form, host, page: Some(page), is_first: true };
     let pages = stream::try_unfold(rest, async |mut rest: Rest| {
         let Some(page) = rest.page.take() else { return Ok(None) };

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use serde::Deserialize;
+use serde_json::Value;
+use statewright_shared::domain::access::Scope;
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::StateAddress;
 
@@ -13,7 +15,7 @@ use crate::output::{age, on_one_line, to_the_second};
 #[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct State {
     pub(super) id: String,
-    pub(super) organization: String,
+    pub(in crate::commands) organization: String,
     pub(super) project: String,
     pub(super) state: String,
     pub(super) created: String,
@@ -21,9 +23,9 @@ pub(in crate::commands) struct State {
     pub(super) version: u64,
     pub(super) last_write: Option<String>,
     pub(super) current: Option<Text>,
-    pub(super) policy: serde_json::Value,
+    pub(super) policy: Value,
     #[serde(default)]
-    pub(super) labels: BTreeMap<String, serde_json::Value>,
+    pub(super) labels: BTreeMap<String, Value>,
     /// The outputs with their validity; empty if the state has no schemas.
     #[serde(default)]
     pub(super) outputs: Vec<Judged>,
@@ -40,6 +42,20 @@ pub(in crate::commands) struct State {
 impl State {
     pub(in crate::commands) fn name(&self) -> String {
         format!("{}/{}/{}", self.organization, self.project, self.state)
+    }
+
+    /// Whether a scope reaches the state, by its name or its labels.
+    pub(in crate::commands) fn is_in(&self, scope: &Scope) -> bool {
+        let text = |label: &Value| match label {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match scope {
+            Scope::Tag { name, value } => self.labels.get(name).is_some_and(|label| text(label) == *value),
+            Scope::Organization | Scope::Names { .. } => self.identity().is_ok_and(|(_, address)| {
+                scope.covers(&Scope::exactly(&address.project, address.state.as_str()))
+            }),
+        }
     }
 
     /// The parsed id and name.
