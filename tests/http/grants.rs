@@ -459,6 +459,14 @@ async fn an_admin_learns_why_a_member_may_do_something() {
     assert_eq!(stack.get("/access").token(&bob).send().await.expect(200), why);
     stack.get(&format!("/access?user={USER}")).token(&bob).send().await.refused(403);
     stack.get("/access?user=stranger").send().await.refused(404);
+    // A state or an environment may have a name that no stack has.
+    let other = format!("/api/stacks/{ORG}/web/none/access");
+    let why = app.get(&format!("{other}?user=bob")).send().await.expect(200);
+    assert_eq!(why["roleHere"], "apply");
+    app.get(&other).send().await.refused(404);
+    app.get(&format!("{other}?user={USER}")).token(&bob).send().await.refused(403);
+    let stranger = app.other_user("mallory", "evil").await;
+    app.get(&format!("{other}?user=bob")).token(&stranger).send().await.refused(404);
 }
 
 #[tokio::test]

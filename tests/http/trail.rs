@@ -168,6 +168,13 @@ async fn a_period_ends_where_its_parameter_says() {
     assert_eq!(actions(&format!("/v2?startTime={at}&endTime={at}")).await, [begin]);
     // The first version of the path has an upper bound only, under the name of the lower one.
     assert_eq!(actions(&format!("?startTime={at}")).await, [begin, create]);
+    assert_eq!(actions("/v2?order=oldest&eventFilter=").await[..3], [create, begin, tag]);
+    assert_eq!(actions(&format!("/v2?order=oldest&startTime={at}&endTime={at}")).await, [begin]);
+    app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?order=random")).send().await.refused(400);
+    let page =
+        app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?whole=true&endTime={at}")).send().await.expect(200);
+    let record: AuditRecord = serde_json::from_value(page["auditLogEvents"][1]["record"].clone()).unwrap();
+    assert_eq!((record.at.seconds(), record.action.as_str()), (START.seconds(), create));
     app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?startTime=monday")).send().await.refused(400);
     app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?stack=dev")).send().await.refused(400);
     app.get(&format!("/api/orgs/{ORG}/auditlogs/v2/export?format=xml")).send().await.refused(400);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
+mod admins;
 mod aws_profiles;
 mod backups;
 mod credentials;

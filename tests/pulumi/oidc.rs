@@ -108,6 +108,14 @@ async fn a_job_signs_in_with_the_token_of_its_ci() {
         job.statewright(["state", "versions", "-s", "main/net/prod", "--json"]).await.assert_success();
     assert_eq!(versions.json()["versions"].as_array().map(Vec::len), Some(1), "{}", versions.stdout);
     once.statewright(["state", "list", "--org", "main"]).await.assert_failure();
+
+    let question =
+        format!("Delete {} with 1 policy, so that its jobs get no more tokens of main?", issuer.url);
+    let refused = run(&["issuer", "remove", &issuer.url]).await.unwrap_err();
+    assert!(refused.contains(&question) && refused.contains("to confirm, add --yes"), "{refused}");
+    run(&["issuer", "remove", &issuer.url, "--yes"]).await.unwrap();
+    let (_, refused) = login(&token, &[]).await;
+    refused.assert_failure();
 }
 
 /// What an issuer can do wrong, over a real connection.

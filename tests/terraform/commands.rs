@@ -33,6 +33,7 @@ journeys! {
     a_client_continues_under_an_old_name_not_a_deleted_one
     two_differently_linked_checkouts_are_distinguished
     a_failure_is_explained_by_its_cause
+    a_run_names_the_right_that_its_user_lacks
 }
 
 const TF_APPLY: [&str; 4] = ["tf", "--", "apply", "-auto-approve"];
@@ -508,6 +509,26 @@ async fn a_failure_is_explained_by_its_cause(client: Client) {
         assert!(refused.stderr.contains(words), "{refused}");
         assert!(!refused.stderr.contains("could not save in errored.tfstate"), "{refused}");
     }
+}
+
+async fn a_run_names_the_right_that_its_user_lacks(client: Client) {
+    let (app, cli) = start(client, ONE).await;
+    cli.statewright(TF_APPLY).await.assert_success();
+    let viewer = app.member_with_role(Role::View, "vera", "ci").await;
+    let vera = cli.clone().env("STATEWRIGHT_TOKEN", &viewer).env("STATEWRIGHT_URL", &app.url);
+    for (arguments, needed) in [(&["tf", "--", "plan"][..], "plan"), (&TF_APPLY, "apply")] {
+        let refused = vera.statewright(arguments).await.assert_failure();
+        let note =
+            format!("note: you have the right `view` on {ORG}/net/default; `{needed}` needs `{needed}`\n");
+        assert!(refused.stderr.contains(&note), "{refused}");
+        assert!(refused.stderr.contains("  ask an admin: alice\n"), "{refused}");
+    }
+    // A grant on this state is enough to plan.
+    let grant = json!({ "to": "user:vera", "on": "net/default", "role": "plan" });
+    app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    vera.statewright(["tf", "--", "plan"]).await.assert_success();
+    let refused = vera.statewright(TF_APPLY).await.assert_failure();
+    assert!(refused.stderr.contains("`apply` needs `apply`"), "{refused}");
 }
 
 const MOVE: [&str; 5] = ["tf", "--", "init", "-migrate-state", "-force-copy"];
