@@ -122,7 +122,7 @@ impl Selection {
             Order::Descending => "newest",
         };
         // The server shows records until the end of the second that starts at its `endTime`.
-        let end = |until: Timestamp| Timestamp(until.0.saturating_sub(END).max(0)).to_rfc3339();
+        let end = |until: Timestamp| Timestamp(until.0.saturating_sub(SECOND).max(0)).to_rfc3339();
         let parameters = [
             ("whole", Some("true".to_owned())),
             ("order", Some(order.to_owned())),
@@ -159,7 +159,7 @@ impl Selection {
 }
 
 /// A second, in nanoseconds.
-const END: i64 = 1_000_000_000;
+const SECOND: i64 = 1_000_000_000;
 
 fn record_of(event: AuditLogEvent) -> anyhow::Result<AuditRecord> {
     let record = event.record.context("the server sends no whole records: upgrade it")?;

@@ -223,7 +223,8 @@ pub(crate) fn command_line() -> clap::Command {
 const OF_STORE: [&str; 7] =
     ["folder", "store", "table", "bucket", "kms_key", "s3_path_style", "attempt_timeout"];
 
-/// Whether the command line itself has an option that names a store. A variable may be set for other commands.
+/// Whether the command line itself has an option that names a store. A variable may be set for other
+/// commands.
 fn names_store(matches: &ArgMatches) -> bool {
     let is_of_store = |id: &clap::Id| {
         OF_STORE.contains(&id.as_str()) && matches.value_source(id.as_str()) == Some(ValueSource::CommandLine)
