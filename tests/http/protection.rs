@@ -68,7 +68,7 @@ async fn a_protected_stack_is_neither_deleted_nor_destroyed() {
     let run = stack.begin().await;
     run.append(&[stack.made(1, "b")]).await.expect(204);
     run.complete("succeeded").await.expect(204);
-    stack.import(&deployment(&[])).await;
+    stack.publish(&["b"]).await;
     stack.post("/rename", &json!({ "newName": "prod" })).send().await.expect(200);
     let renamed =
         Stack { app: &app, project: stack.project.clone(), path: stack.path.replace("/dev", "/prod") };
@@ -78,7 +78,45 @@ async fn a_protected_stack_is_neither_deleted_nor_destroyed() {
     lift(&app, &renamed.path).send().await.expect(204);
     assert_eq!(renamed.get("").send().await.expect(200).get("protection"), None);
     renamed.begin_kind("destroy", false).await.complete("succeeded").await.expect(204);
+    renamed.import(&deployment(&[])).await;
     app.request(Method::DELETE, &renamed.path).send().await.expect(204);
+}
+
+#[tokio::test]
+async fn a_protected_stack_is_not_emptied_by_an_old_state() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let root = json!({
+        "urn": format!("urn:pulumi:dev::{0}::pulumi:pulumi:Stack::{0}-dev", stack.project), "custom": false,
+        "type": "pulumi:pulumi:Stack",
+    });
+    let only_root = deployment(&[root.clone()]);
+    stack.import(&deployment(&[])).await;
+    stack.import(&only_root).await;
+    stack.import(&deployment(&[root, stack.resource("a")])).await;
+    protect(&app, &stack.path, REASON).send().await.expect(200);
+
+    let what = format!("stack {ORG}/{}/dev", stack.project);
+    for empty in [deployment(&[]), only_root] {
+        let words = refused(&stack.post("/import", &empty).send().await, "stack_protected", &what, "stack");
+        assert!(words.contains("this version has no resources, and stack "), "{words}");
+    }
+    let restore =
+        |version: u32| app.request(Method::POST, &format!("{}/updates/{version}/restore", stack.path));
+    for version in [1, 2] {
+        refused(&restore(version).send().await, "stack_protected", &what, "stack");
+    }
+    assert_eq!(stack.version().await, 3);
+
+    // A version with some of its resources, or another one, is as good as before.
+    stack.publish(&["b"]).await;
+    restore(3).send().await.expect(200);
+    lift(&app, &stack.path).send().await.expect(204);
+    restore(2).send().await.expect(200);
+    // What is empty may stay empty.
+    protect(&app, &stack.path, REASON).send().await.expect(200);
+    stack.import(&deployment(&[])).await;
+    restore(2).send().await.expect(200);
 }
 
 /// A state with one resource.

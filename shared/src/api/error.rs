@@ -485,7 +485,7 @@ fn reason_of_stack(error: &StackError) -> Reason {
         // The CLI looks for "already exists" in the text.
         StackError::Exists(_) => Reason::StackExists,
         StackError::HasResources => Reason::StackHasResources,
-        StackError::Protected(_) => Reason::StackProtected,
+        StackError::Protected(_) | StackError::VersionOfProtected(_) => Reason::StackProtected,
         // Only the operator's commands can get the first two.
         StackError::NoneDeleted(_) | StackError::SeveralDeleted { .. } | StackError::TagExists { .. } => {
             Reason::InvalidRequest

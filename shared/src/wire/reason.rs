@@ -95,7 +95,7 @@ reasons! {
     409 "last_admin" LastAdmin: "The organization would have no admin. Make another member an admin first.";
     409 "access_changed" AccessChanged: "The teams and grants have changed since you read them. Export them again.";
     409 "stack_exists" StackExists: "A stack of this name exists.";
-    409 "stack_protected" StackProtected: "The stack is protected: it cannot be deleted, destroyed or transferred until an admin lifts the protection.";
+    409 "stack_protected" StackProtected: "The stack is protected: it cannot be deleted, destroyed, emptied or transferred until an admin lifts the protection.";
     409 "stack_version_not_indexed" StackVersionNotIndexed: "The version has no index of its resources, and is too large to be read without one. The operator runs `statewright stack index`.";
     409 "stack_locked" StackLocked: "Another update holds the stack. Wait for it, or cancel it.";
     409 "update_of_other_user" UpdateOfOtherUser: "Another user created the update.";

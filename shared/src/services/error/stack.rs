@@ -83,6 +83,9 @@ pub enum StackError {
     /// The stack may not be deleted or destroyed.
     #[error(transparent)]
     Protected(Box<Protected>),
+    /// A version would leave a protected stack without resources.
+    #[error("this version has no resources, and {0}")]
+    VersionOfProtected(Box<Protected>),
     /// No deleted stack of this name can be undeleted.
     #[error(
         "there is no deleted stack {0} to undelete: list the deleted ones with `statewright stack list --deleted`"

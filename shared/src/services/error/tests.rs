@@ -368,6 +368,7 @@ fn stacks() -> Vec<StackError> {
         S::Exists(stack()),
         S::HasResources,
         S::Protected(Protected::stack(&stack(), &protection())),
+        S::VersionOfProtected(Protected::stack(&stack(), &protection())),
         S::NoneDeleted(stack()),
         S::NotDeleted { org: org(), id: "none".to_owned() },
         S::SeveralDeleted { address, found: vec![(StackId::new(uuid::Uuid::from_u128(1)), AT)] },

@@ -23,16 +23,14 @@ use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, rea
 use super::store::stack_tags::check_tags;
 use super::updates::takeover;
 use super::updates::takeover::locate_settled;
-use super::updates::{fold, next_version, publish};
-use super::{Error, audit, store, updates, work};
+use super::updates::{next_version, publish};
+use super::{Error, audit, store, updates};
 use crate::context::Context;
 use crate::domain::access::{NameRange, Tags, Unit};
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::{Outcome, Update};
-use crate::layout::{
-    self, DeletedStack, Due, Record, Snapshot, StackConfig, StackEntry, StackHead, StackOutputs,
-};
+use crate::layout::{self, DeletedStack, Due, Record, StackConfig, StackEntry, StackHead, StackOutputs};
 use crate::ports::{Expect, SignedUrl};
 use crate::services::error::{AccessError, StackError};
 use crate::services::store::retry::Attempts;
@@ -184,9 +182,7 @@ pub struct Overview {
 /// # Errors
 /// Those of the ports.
 pub async fn overview(ctx: &Context, listed: &Listed) -> Result<Option<Overview>, Error> {
-    let Some(head) = store::read(ctx, &StackHead::key(listed.name.id)).await? else {
-        return Ok(None);
-    };
+    let Some(head) = store::read(ctx, &StackHead::key(listed.name.id)).await? else { return Ok(None) };
     let head = head.value;
     if head.deleted.is_some() || head.address != listed.address {
         return Ok(None);
@@ -365,7 +361,7 @@ pub async fn delete(
         store::protection::check_stack(&head.value)?;
         takeover::check_free(ctx, &head.value).await?;
         if let Some(snapshot) = head.value.snapshot.as_ref().filter(|_| !force)
-            && has_resources(ctx, snapshot).await?
+            && updates::emptying::has_resources(ctx, snapshot).await?
         {
             return Err(StackError::HasResources.into());
         }
@@ -385,18 +381,6 @@ pub async fn delete(
             return Ok(());
         }
     }
-}
-
-/// Whether a delete would lose resources. The root resource represents the stack itself, so it does not count; Pulumi
-/// Cloud and the CLI's own backend do the same (pulumi v3.274.1, `pkg/backend/diy/backend.go`).
-async fn has_resources(ctx: &Context, snapshot: &Snapshot) -> Result<bool, Error> {
-    if snapshot.resource_count != 1 || snapshot.pending_count > 0 {
-        return Ok(snapshot.resource_count > 0);
-    }
-    let gzip = fetch_snapshot(ctx, snapshot, fold::BASE_FACTOR).await?;
-    let bytes = fold::weight([&gzip], &[]);
-    let has_only_its_root = move || fold::has_only_its_root(&gzip);
-    work::with(bytes, fold::BASE_FACTOR, has_only_its_root).await.map(|only_root| !only_root)
 }
 
 /// Replaces a stack's tags.

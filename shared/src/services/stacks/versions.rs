@@ -23,7 +23,7 @@ use crate::services::{Error, work};
 /// change: the next `pulumi refresh` or `up` compares them with the restored state.
 ///
 /// # Errors
-/// `StackError::NoVersion`; `UpdateError::Held` while an update runs.
+/// `StackError::NoVersion`; `UpdateError::Held` while an update runs; `StackError::VersionOfProtected`.
 pub async fn restore(
     ctx: &Context,
     caller: &Caller,

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use super::fold;
 use super::fold::Folded;
 use super::next_version::{NewVersion, StoredVersion, advance, store_version};
 use super::takeover::locate_free;
+use super::{emptying, fold};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
@@ -55,6 +55,7 @@ pub(crate) async fn prepare_import(
     account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
     let bytes = base_bytes + text.len();
     let folded = work::on(bytes, move || fold::fold_import(base, &text)).await?;
+    emptying::check(ctx, head, &folded).await?;
     store_at_once(ctx, caller, stack, head, UpdateKind::Import, detail, folded).await
 }
 
@@ -147,7 +148,8 @@ pub struct Made {
 /// Makes a deployment the next version of the stack.
 ///
 /// # Errors
-/// [`UpdateError::Held`] while an update runs; [`Error::Invalid`] for a text that is not a deployment.
+/// `UpdateError::Held` while an update runs; `StackError::VersionOfProtected`; [`Error::Invalid`] for a text that is not a
+/// deployment.
 pub async fn import(
     ctx: &Context,
     caller: &Caller,
@@ -212,9 +214,7 @@ pub(crate) async fn prepare_rehome(
     let urls = (from.clone(), to.clone());
     let bytes = fold::weight([&base], &[]);
     let fold = move || fold::fold_rehome(&base, &urls.0, &urls.1);
-    let Some(folded) = work::with(bytes, fold::FACTOR, fold).await? else {
-        return Ok(None);
-    };
+    let Some(folded) = work::with(bytes, fold::FACTOR, fold).await? else { return Ok(None) };
     let detail = detail_after(last.detail, format!("Rehome from {from} to {to}"));
     store_at_once(ctx, caller, located.id, head, UpdateKind::Rename, detail, folded).await.map(Some)
 }
@@ -232,6 +232,7 @@ pub(crate) async fn prepare_restore(
     let address = head.address.clone();
     let bytes = fold::weight([&gzip], &[]);
     let folded = work::with(bytes, fold::FACTOR, move || fold::fold_restore(&gzip, &address)).await?;
+    emptying::check(ctx, head, &folded).await?;
     let detail = detail_after(old.detail, format!("Restore version {version}"));
     store_at_once(ctx, caller, located.id, head, UpdateKind::Import, detail, folded).await
 }

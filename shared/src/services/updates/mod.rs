@@ -2,6 +2,7 @@
 
 pub mod checkpoints;
 pub mod direct;
+pub(super) mod emptying;
 pub mod events;
 pub(super) mod fold;
 pub mod log;
