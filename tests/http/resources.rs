@@ -7,13 +7,17 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::account::ByteAccount;
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::role::Role;
+use statewright_shared::domain::update::Outcome;
 use statewright_shared::layout::{Record, StackHead, StackVersion, delete, put};
 use statewright_shared::ports::{Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check;
 use statewright_shared::services::stacks::indexing;
+use statewright_shared::services::updates;
+use statewright_shared::services::updates::tokens;
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, TestApp};
 
@@ -591,6 +595,34 @@ async fn versions_of_an_older_program_are_indexed_by_the_operator() {
     assert!(kept.indexes() < before);
     assert_eq!(kept.problems().await, [""; 0]);
     assert_eq!(history(&stack, "a").await, whole);
+}
+
+#[tokio::test]
+async fn a_version_is_published_without_memory_for_an_index() {
+    const MIB: usize = 1 << 20;
+    let kept = Kept::with(Retention::DEFAULT).await;
+    let stack = Stack::new(&kept.app).await;
+    let run = stack.begin().await;
+    let made: Vec<Value> = (1..=3_000).map(|number| stack.made(number, &format!("r{number}"))).collect();
+    run.append(&made).await.expect(204);
+    let ctx = &kept.app.context;
+    let claims = tokens::verify(ctx, &run.token, &run.id).await.unwrap();
+
+    // One request holds memory, another one waits for all of it. The publish has enough for the deployment alone.
+    let account = ByteAccount::new(16 * MIB, Arc::clone(&ctx.clock));
+    let (holds, waits, publishes) = (account.open(&1), account.open(&2), account.open(&3));
+    holds.take(7 * MIB).await.unwrap();
+    waits.take(1 << 10).await.unwrap();
+    let mut whole = std::pin::pin!(waits.take(16 * MIB));
+    assert!(whole.as_mut().now_or_never().is_none());
+    publishes.take(1 << 10).await.unwrap();
+    let ends = updates::complete(ctx, &claims, Outcome::Succeeded);
+    publishes.during(Box::pin(ends)).await.unwrap();
+
+    let page = stack.get("/resources?size=1").send().await.expect(200);
+    assert_eq!((&page["total"], kept.indexes()), (&json!(3_000), 0));
+    assert_eq!((kept.index().await, kept.indexes()), (1, 1));
+    assert_eq!(kept.problems().await, [""; 0]);
 }
 
 #[tokio::test]

@@ -116,6 +116,18 @@ fn small_resources(bytes: usize) -> String {
     text
 }
 
+/// Resources of some seventy bytes, whose tables take more than their text.
+fn tiny_resources(count: usize) -> String {
+    let resource = |at: usize| {
+        format!(r#"{{"urn":"urn:pulumi:dev::tiny::a:b:C::r{at}","custom":false,"type":"a:b:C"}}"#)
+    };
+    let resources: Vec<String> = (0..count).map(resource).collect();
+    format!(
+        r#"{{"version":3,"deployment":{{"manifest":{{"time":"2026-01-02T03:04:05Z","magic":"","version":""}},"resources":[{}]}}}}"#,
+        resources.join(",")
+    )
+}
+
 fn state(bytes: usize, serial: u64) -> String {
     let outputs: Vec<String> = (0..10)
         .map(|at| format!(r#""o{at}":{{"value":"{}","type":"string"}}"#, "v".repeat(bytes / 10)))
@@ -221,6 +233,34 @@ async fn a_request_reserves_at_least_what_it_allocates() {
         )
         .await;
     measured.send("a publish of it", post.clone(), &format!("{update}/complete"), &of_update, &end).await;
+
+    // Tiny resources, of whose texts the tables of an index are many times as large. The index of the version before is
+    // read for the second.
+    let project = format!("/api/stacks/{ORG}/tiny");
+    app.post(&project, &json!({ "stackName": "dev" })).send().await.expect(200);
+    let tiny = format!("{project}/dev");
+    let imported = format!("{tiny}/import");
+    let text = tiny_resources(120_000);
+    measured.send("an import of tiny resources", post.clone(), &imported, &token, &text).await;
+    let begun = app.post(&format!("{tiny}/begin-update"), &serde_json::from_str(&begin(2, false)).unwrap());
+    let begun = begun.send().await.bytes;
+    let (update, of_update) = (
+        format!("{tiny}/update/{}", word(&begun, "updateID")),
+        format!("update-token {}", word(&begun, "token")),
+    );
+    let entry = json!({ "entries": [{ "version": 1, "kind": 1, "sequenceID": 1, "operationID": 1, "state": {
+        "urn": "urn:pulumi:dev::tiny::a:b:C::new", "custom": false, "type": "a:b:C" } }] });
+    let append = app.request(patch.clone(), &format!("{update}/journalentries"));
+    append.update_token(&word(&begun, "token")).json(&entry).send().await.expect(204);
+    measured
+        .send("a publish of tiny resources", post.clone(), &format!("{update}/complete"), &of_update, &end)
+        .await;
+    let restore = format!("{tiny}/updates/1/restore");
+    measured.send("tiny resources, restored", post.clone(), &restore, &token, "").await;
+    let rows = format!("{tiny}/resources");
+    measured.send("a page of tiny resources", get.clone(), &rows, &token, "").await;
+    let shown = app.get(&rows).send().await.expect(200);
+    assert_eq!((&shown["total"], &shown["historyFrom"]), (&json!(120_000), &json!(1)), "it is indexed");
 
     let path = format!("/tfstate/{ORG}/shop");
     measured.send("a state", post.clone(), &path, &token, &state(TEXT, 1)).await;

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::blobs::blob;
 use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::resource_index::Places;
+use crate::domain::resource_index::{Places, RESOURCE_BYTES};
 use crate::ports::BlobKey;
 
 /// Where a published deployment is stored, and its size.
@@ -23,7 +23,8 @@ pub struct Snapshot {
     /// deployment has none, and in snapshots that were published before this field existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets_url: Option<String>,
-    /// The index of its resources. `None` if an older program published it, until the operator indexes it.
+    /// The index of its resources. `None` if an older program published it, or if there was no memory for an index, until
+    /// the operator indexes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<SnapshotIndex>,
 }
@@ -76,6 +77,11 @@ impl Snapshot {
     /// so the key has a part of the hash.
     pub fn index_blob(&self, index: &SnapshotIndex) -> String {
         format!("{}-index-{}", self.blob, index.sha256.get(..16).unwrap_or(&index.sha256))
+    }
+
+    /// The memory that its resources take while they are read or indexed, in addition to multiples of the text, in bytes.
+    pub fn table_bytes(&self) -> usize {
+        usize::try_from(self.resource_count).unwrap_or(usize::MAX).saturating_mul(RESOURCE_BYTES)
     }
 
     /// All blobs of the snapshot, each with the hex SHA-256 of its bytes: its own, and that of its index.

@@ -1,10 +1,14 @@
 //! Makes the index of a version from its resources and the index of the version before.
 
-use super::codec::{compress, put_number, put_some, put_text};
-use super::directory::{Places, Section, write_directory};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+
+use super::codec::{put_number, put_some, put_text};
+use super::directory::{Places, write_directory};
 use super::hash::{Key, TextHash};
-use super::model::{DELETED_MAX, Edge, Entry, FIRST_ROWS, Row};
+use super::model::{DELETED_MAX, Entry, FIRST_ROWS, Row};
 use super::scan::{Scanned, ScannedRow};
+use super::writer::Writer;
 
 /// Rows of a block, at most.
 const ROWS_PER_BLOCK: usize = 256;
@@ -12,11 +16,13 @@ const ROWS_PER_BLOCK: usize = 256;
 /// Entries of a block of the lookup, at most.
 const ENTRIES_PER_BLOCK: usize = 1024;
 
-/// Rows of a block of edges, at most.
-const EDGE_ROWS_PER_BLOCK: usize = 1024;
+/// The memory that a resource takes while its deployment is read or its index is made, in bytes, apart from texts: its
+/// members, in a list that grows, or its place, row and entry, and its parts of tables. `tests/memory` measures it.
+pub const RESOURCE_BYTES: usize = 1024;
 
-/// Bytes of a block before it is compressed: the item that reaches this is the last.
-const BLOCK_BYTES: usize = 64 << 10;
+/// The memory of the texts while an index is made, as a multiple of the deployment's text: that text, and the blocks of
+/// rows and edges, which contain parts of it, before and after they are joined.
+pub const TEXT_FACTOR: usize = 3;
 
 /// What the index of the version before knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,53 +69,65 @@ pub struct Built {
 }
 
 /// Makes the index of a version. Without an index of the version before, every resource counts as changed in this one.
-pub fn build(scanned: Scanned, version: u64, previous: Option<&Previous>) -> Built {
+pub fn build(scanned: Scanned<'_>, version: u64, previous: Option<&Previous>) -> Built {
     let Scanned { mut rows, edges } = scanned;
     let since = previous.map_or(version, |previous| previous.since);
-    let entries = entries(&mut rows, version, previous.map(|previous| previous.entries.as_slice()));
+    let known = previous.map(|previous| previous.entries.as_slice()).unwrap_or_default();
+    let (entries, deleted) = entries(&mut rows, version, known);
+    let count = entries.len() as u64 + deleted.len() as u64;
     let mut lookup = Writer::default();
+    let mut write = |entry: &Entry| lookup.add(ENTRIES_PER_BLOCK, entry.key, |out| write_entry(out, entry));
+    let mut gone = deleted.iter().peekable();
     for entry in &entries {
-        lookup.add(ENTRIES_PER_BLOCK, entry.key, |out| write_entry(out, entry));
+        while let Some(gone) = gone.next_if(|gone| gone.key < entry.key) {
+            write(gone);
+        }
+        write(entry);
     }
+    gone.for_each(write);
+    drop((entries, deleted));
     let mut listed = Writer::default();
     for row in &rows {
         listed.add(ROWS_PER_BLOCK, 0, |out| write_row(out, &row.row));
     }
-    let mut referring = Writer::default();
-    let mut rest = edges.as_slice();
-    for row in (0_u32..).take(rows.len()) {
-        let own = rest.partition_point(|edge| edge.from <= row);
-        let (own, others) = rest.split_at(own);
-        rest = others;
-        referring.add(EDGE_ROWS_PER_BLOCK, 0, |out| write_edges(out, own));
-    }
-    let (lookup, listed, referring) = (lookup.end(), listed.end(), referring.end());
-    let directory = write_directory(version, since, [&lookup.0, &listed.0, &referring.0]);
+    // Before the blocks are joined.
+    drop(rows);
+    let (lookup, listed) = (lookup.end(), listed.end());
+    let directory = write_directory(version, since, [&lookup.section, &listed.section, &edges.section]);
     let places = Places {
-        lookup_bytes: lookup.1.len() as u64,
+        lookup_bytes: lookup.bytes() as u64,
         directory_bytes: directory.len() as u64,
-        first_rows_bytes: listed.0.bytes_of_first(FIRST_ROWS as u32),
-        rows_bytes: listed.1.len() as u64,
-        edges_bytes: referring.1.len() as u64,
+        first_rows_bytes: listed.section.bytes_of_first(FIRST_ROWS as u32),
+        rows_bytes: listed.bytes() as u64,
+        edges_bytes: edges.bytes() as u64,
     };
-    let bytes = [lookup.1, directory, listed.1, referring.1].concat();
-    Built { bytes, places, entries: entries.len() as u64, since }
+    let total = lookup.bytes() + directory.len() + listed.bytes() + edges.bytes();
+    let mut bytes = Vec::with_capacity(total);
+    lookup.append_to(&mut bytes);
+    bytes.extend_from_slice(&directory);
+    listed.append_to(&mut bytes);
+    edges.append_to(&mut bytes);
+    Built { bytes, places, entries: count, since }
 }
 
-/// The entries of all resources and of deleted ones, by key. Also notes in each row which version changed it.
-fn entries(rows: &mut [ScannedRow], version: u64, previous: Option<&[PreviousEntry]>) -> Vec<Entry> {
+/// The entries of all resources, and those of deleted ones, each by key. Also notes in each row which version changed it.
+fn entries(
+    rows: &mut [ScannedRow<'_>],
+    version: u64,
+    previous: &[PreviousEntry],
+) -> (Vec<Entry>, Vec<Entry>) {
     let mut order: Vec<u32> = (0..u32::try_from(rows.len()).unwrap_or(u32::MAX)).collect();
     // Several resources may have one URN: the first is compared with the first, as in a difference of deployments.
     order.sort_unstable_by_key(|row| rows.get(*row as usize).map(|row| (row.key, row.place)));
-    let mut before = previous.unwrap_or_default().iter().peekable();
+    let mut before = previous.iter().peekable();
     let mut entries: Vec<Entry> = Vec::with_capacity(rows.len());
-    let mut deleted: Vec<Entry> = Vec::new();
+    let mut deleted = Deleted::of_at_most(previous.len());
     let mut last = None;
     for row in order {
         let Some(scanned) = rows.get_mut(row as usize) else { continue };
         let key = scanned.key;
         while let Some(gone) = before.next_if(|known| known.key < key) {
-            deleted.extend(gone_entry(gone, version, last));
+            deleted.add(gone_entry(gone, version, last));
         }
         let known = before.next_if(|known| known.key == key);
         last = Some(key);
@@ -130,17 +148,46 @@ fn entries(rows: &mut [ScannedRow], version: u64, previous: Option<&[PreviousEnt
         });
     }
     for gone in before {
-        deleted.extend(gone_entry(gone, version, last));
+        deleted.add(gone_entry(gone, version, last));
     }
-    deleted.dedup_by_key(|entry| entry.key);
-    if deleted.len() > DELETED_MAX {
-        deleted.sort_unstable_by_key(|entry| (std::cmp::Reverse(entry.changed), entry.key));
-        deleted.truncate(DELETED_MAX);
+    (entries, deleted.end())
+}
+
+/// The entries of deleted resources, of which those that were deleted last are kept.
+struct Deleted {
+    entries: Vec<Entry>,
+    last: Option<Key>,
+}
+
+impl Deleted {
+    fn of_at_most(count: usize) -> Self {
+        Self { entries: Vec::with_capacity(count.min(2 * DELETED_MAX)), last: None }
     }
-    entries.extend(deleted);
-    // Stable: of equal keys, the order above stays.
-    entries.sort_by_key(|entry| entry.key);
-    entries
+
+    fn add(&mut self, gone: Option<Entry>) {
+        let Some(gone) = gone else { return };
+        // Of several with one URN, the first counts.
+        if self.last.replace(gone.key) == Some(gone.key) {
+            return;
+        }
+        self.entries.push(gone);
+        if self.entries.len() >= 2 * DELETED_MAX {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if self.entries.len() > DELETED_MAX {
+            self.entries.sort_unstable_by_key(|entry| (Reverse(entry.changed), entry.key));
+            self.entries.truncate(DELETED_MAX);
+        }
+    }
+
+    fn end(mut self) -> Vec<Entry> {
+        self.forget_oldest();
+        self.entries.sort_unstable_by_key(|entry| entry.key);
+        self.entries
+    }
 }
 
 /// The entry of a resource that the version lacks. A resource that had waited for its deletion is forgotten, and so is
@@ -166,7 +213,7 @@ fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
     }
 }
 
-fn write_row(out: &mut Vec<u8>, row: &Row) {
+fn write_row(out: &mut Vec<u8>, row: &Row<Cow<'_, str>>) {
     for text in [&row.urn, &row.own_type, &row.id, &row.provider, &row.parent_urn] {
         put_text(out, text);
     }
@@ -175,50 +222,4 @@ fn write_row(out: &mut Vec<u8>, row: &Row) {
         put_number(out, u64::from(number));
     }
     put_number(out, row.changed);
-}
-
-fn write_edges(out: &mut Vec<u8>, edges: &[Edge]) {
-    put_number(out, edges.len() as u64);
-    for edge in edges {
-        out.push(edge.kind as u8);
-        put_number(out, u64::from(edge.to));
-    }
-}
-
-/// Writes a section block by block.
-#[derive(Default)]
-struct Writer {
-    section: Section,
-    bytes: Vec<u8>,
-    raw: Vec<u8>,
-    items: usize,
-    key: Key,
-}
-
-impl Writer {
-    fn add(&mut self, items_max: usize, key: Key, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.items == 0 {
-            self.key = key;
-        }
-        write(&mut self.raw);
-        self.items += 1;
-        if self.items >= items_max || self.raw.len() >= BLOCK_BYTES {
-            self.end_block();
-        }
-    }
-
-    fn end_block(&mut self) {
-        if self.items > 0 {
-            let block = compress(&self.raw);
-            self.section.add(self.items, &block, self.raw.len(), self.key);
-            self.bytes.extend_from_slice(&block);
-            self.raw.clear();
-            self.items = 0;
-        }
-    }
-
-    fn end(mut self) -> (Section, Vec<u8>) {
-        self.end_block();
-        (self.section, self.bytes)
-    }
 }

@@ -3,45 +3,35 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use super::codec::put_number;
 use super::hash::{Key, TextHash, hash_of_members, key_of};
-use super::model::{Edge, EdgeKind, Flag, Flags, ID_CHARS_MAX, Row, name_in};
+use super::model::{EdgeKind, Flag, Flags, ID_CHARS_MAX, Row, name_in};
+use super::writer::{Writer, Written};
 use crate::domain::json::{self, Reader, members};
 use crate::domain::resource::{Resource, flag, text};
 use crate::domain::urn::{ROOT_STACK_TYPE, Urn};
 
-/// The resources of a deployment, without the versions that changed them.
+/// Rows of a block of edges, at most.
+const EDGE_ROWS_PER_BLOCK: usize = 1024;
+
+/// The resources of a deployment, without the versions that changed them. Its texts are those of the deployment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Scanned {
+pub struct Scanned<'a> {
     /// In the order of the tree.
-    pub(super) rows: Vec<ScannedRow>,
-    /// By row.
-    pub(super) edges: Vec<Edge>,
+    pub(super) rows: Vec<ScannedRow<'a>>,
+    /// Of each row, in the same order.
+    pub(super) edges: Written,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ScannedRow {
-    pub(super) row: Row,
+pub(super) struct ScannedRow<'a> {
+    pub(super) row: Row<Cow<'a, str>>,
     pub(super) key: Key,
     pub(super) hash: TextHash,
     /// The position in the text.
     pub(super) place: u32,
     pub(super) offset: u64,
     pub(super) bytes: u64,
-}
-
-impl Scanned {
-    /// The memory that it takes, in bytes.
-    pub fn bytes(&self) -> usize {
-        let rows: usize = self.rows.iter().map(|row| row.row.bytes() + size_of::<ScannedRow>()).sum();
-        rows + self.edges.len() * size_of::<Edge>()
-    }
-
-    /// Moves the texts of resources that begin at `from` or later, for a text that changed in front of them.
-    pub fn shift(&mut self, from: usize, before: usize, after: usize) {
-        for row in self.rows.iter_mut().filter(|row| row.offset >= from as u64) {
-            row.offset = row.offset.saturating_sub(before as u64).saturating_add(after as u64);
-        }
-    }
 }
 
 /// A resource as the tree needs it.
@@ -53,40 +43,36 @@ struct Node<'a> {
     is_delete: bool,
 }
 
-/// Reads an untyped deployment. `None` for a text that is not one.
-pub fn scan(text: &[u8]) -> Option<Scanned> {
-    let nodes = read_nodes(text).ok()?;
+/// Reads an untyped deployment with this number of resources. `None` for a text that is not one.
+pub fn scan(text: &[u8], resources: usize) -> Option<Scanned<'_>> {
+    let nodes = read_nodes(text, resources).ok()?;
     let known = Known::of(&nodes);
     let tree = Tree::of(&nodes, &known);
-    let mut scanned = Scanned { rows: Vec::with_capacity(nodes.len()), edges: Vec::new() };
     let mut row_of = vec![0_u32; nodes.len()];
     for (row, (place, _)) in (0_u32..).zip(&tree.order) {
         *row_of.get_mut(*place as usize)? = row;
     }
+    let mut rows: Vec<ScannedRow<'_>> = Vec::with_capacity(nodes.len());
+    let mut edges = Writer::default();
     for (place, parent) in &tree.order {
         let node = nodes.get(*place as usize)?;
         let resource = Resource::read(&mut Reader::new(node.raw)).ok()?;
-        let from = *row_of.get(*place as usize)?;
         // A client may repeat a reference any number of times.
-        let mut edges = BTreeSet::new();
+        let mut references_to = BTreeSet::new();
         for (urn, kind) in references(&resource) {
             if let Some(to) = known.find(urn)
                 && to != *place
             {
-                edges.insert(Edge { from, to: *row_of.get(to as usize)?, kind });
+                references_to.insert((*row_of.get(to as usize)?, kind));
             }
         }
-        scanned.edges.extend(edges);
+        edges.add(EDGE_ROWS_PER_BLOCK, 0, |out| write_edges(out, &references_to));
         let parent = parent.and_then(|parent| row_of.get(parent as usize)).copied();
-        let depth = parent.and_then(|parent| scanned.rows.get(parent as usize));
+        let depth = parent.and_then(|parent| rows.get(parent as usize));
+        let depth = depth.map_or(0, |parent| parent.row.depth.saturating_add(1));
         let members = members(node.raw).ok()?;
-        let row = Row {
-            depth: depth.map_or(0, |parent| parent.row.depth.saturating_add(1)),
-            parent,
-            parent_urn: parent.map(|_| resource.parent.clone().into_owned()).unwrap_or_default(),
-            ..row_of_resource(&resource, &members)
-        };
-        scanned.rows.push(ScannedRow {
+        let row = Row { depth, parent, ..row_of_resource(resource, parent.is_some(), &members) };
+        rows.push(ScannedRow {
             key: key_of(&row.urn, node.is_delete),
             hash: hash_of_members(&row.urn, &members),
             row,
@@ -95,11 +81,20 @@ pub fn scan(text: &[u8]) -> Option<Scanned> {
             bytes: node.raw.len() as u64,
         });
     }
-    count_below(&mut scanned.rows);
-    Some(scanned)
+    count_below(&mut rows);
+    Some(Scanned { rows, edges: edges.end() })
 }
 
-fn count_below(rows: &mut [ScannedRow]) {
+/// Writes the edges of a row: the rows that it refers to, and how.
+fn write_edges(out: &mut Vec<u8>, edges: &BTreeSet<(u32, EdgeKind)>) {
+    put_number(out, edges.len() as u64);
+    for (to, kind) in edges {
+        out.push(*kind as u8);
+        put_number(out, u64::from(*to));
+    }
+}
+
+fn count_below(rows: &mut [ScannedRow<'_>]) {
     for index in (0..rows.len()).rev() {
         let Some((parent, below)) = rows.get(index).and_then(|row| Some((row.row.parent?, row.row.below)))
         else {
@@ -112,7 +107,11 @@ fn count_below(rows: &mut [ScannedRow]) {
     }
 }
 
-fn row_of_resource(resource: &Resource<'_>, members: &[(json::Key<'_>, &str)]) -> Row {
+fn row_of_resource<'a>(
+    resource: Resource<'a>,
+    has_parent: bool,
+    members: &[(json::Key<'_>, &str)],
+) -> Row<Cow<'a, str>> {
     // Members that a `Resource` does not have. One of another kind than the CLI writes counts as absent.
     let is_true = |name: &str| {
         let last = members.iter().rfind(|(key, _)| key.name == name);
@@ -126,12 +125,26 @@ fn row_of_resource(resource: &Resource<'_>, members: &[(json::Key<'_>, &str)]) -
         (Flag::PendingReplacement, resource.pending_replacement),
     ];
     Row {
-        urn: resource.urn.clone().into_owned(),
-        own_type: resource.own_type.clone().into_owned(),
-        id: resource.id.chars().take(ID_CHARS_MAX).collect(),
-        provider: resource.provider.clone().into_owned(),
+        urn: resource.urn,
+        own_type: resource.own_type,
+        id: cut(resource.id),
+        provider: resource.provider,
+        parent_urn: if has_parent { resource.parent } else { Cow::default() },
         flags: flags.into_iter().fold(Flags::default(), |flags, (flag, is_set)| flags.with(flag, is_set)),
         ..Row::default()
+    }
+}
+
+/// The part of an ID that a row holds.
+fn cut(id: Cow<'_, str>) -> Cow<'_, str> {
+    let end = id.char_indices().nth(ID_CHARS_MAX).map(|(end, _)| end);
+    match (id, end) {
+        (id, None) => id,
+        (Cow::Borrowed(id), Some(end)) => Cow::Borrowed(id.get(..end).unwrap_or(id)),
+        (Cow::Owned(mut id), Some(end)) => {
+            id.truncate(end);
+            Cow::Owned(id)
+        }
     }
 }
 
@@ -148,8 +161,12 @@ fn references<'r, 'a>(resource: &'r Resource<'a>) -> impl Iterator<Item = (&'r s
         .chain(one(&resource.view_of, EdgeKind::ViewOf))
 }
 
-fn read_nodes(text: &[u8]) -> json::Result<Vec<Node<'_>>> {
-    let mut nodes = Vec::new();
+/// The shortest resource with the comma after it, in bytes: `{},`.
+const RESOURCE_BYTES_MIN: usize = 3;
+
+fn read_nodes(text: &[u8], resources: usize) -> json::Result<Vec<Node<'_>>> {
+    // Not grown: a list that is copied as it grows takes three times its memory.
+    let mut nodes = Vec::with_capacity(resources.min(text.len() / RESOURCE_BYTES_MIN));
     Reader::from_bytes(text)?.object(|reader, key| match key.name.as_ref() {
         "deployment" => {
             // A member that comes twice counts as it does elsewhere: the last one.

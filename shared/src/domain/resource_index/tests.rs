@@ -84,7 +84,7 @@ impl Read {
 }
 
 fn index(text: &str, version: u64, before: Option<&Read>) -> Read {
-    let scanned = scan(text.as_bytes()).unwrap();
+    let scanned = scan(text.as_bytes(), 0).unwrap();
     let previous = before.map(Read::previous);
     let built = build(scanned.clone(), version, previous.as_ref());
     assert_eq!(built, build(scanned, version, previous.as_ref()), "the same bytes again");
@@ -255,7 +255,8 @@ fn every_damaged_byte_of_a_block_is_found() {
 
 #[test]
 fn a_directory_that_is_cut_or_newer_is_refused() {
-    let built = build(scan(deployment(&[resource(&urn("a"), "")]).as_bytes()).unwrap(), 1, None);
+    let text = deployment(&[resource(&urn("a"), "")]);
+    let built = build(scan(text.as_bytes(), 1).unwrap(), 1, None);
     let range = built.places.directory().start as usize..built.places.directory().end as usize;
     let directory = &built.bytes[range];
     for length in 0..directory.len() {
@@ -270,10 +271,10 @@ fn a_directory_that_is_cut_or_newer_is_refused() {
 #[test]
 fn texts_that_are_no_deployments_have_no_index() {
     for text in ["", "[]", "\u{feff}", r#"{"deployment":{"resources":[{"urn":1}]}}"#] {
-        assert_eq!(scan(text.as_bytes()), None, "{text}");
+        assert_eq!(scan(text.as_bytes(), 0), None, "{text}");
     }
     for text in [r#"{"version":3}"#, r#"{"version":3,"deployment":null}"#] {
-        assert_eq!(scan(text.as_bytes()), Some(Scanned::default()), "{text}");
+        assert_eq!(scan(text.as_bytes(), 0), Some(Scanned::default()), "{text}");
     }
 }
 
@@ -449,7 +450,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        let _ = scan(&bytes);
+        let _ = scan(&bytes, usize::MAX);
         let _ = Directory::parse(&bytes, &Places::default());
         let _ = Directory::parse(&[&b"SWRX\x01"[..], &bytes].concat(), &Places::default());
     }
@@ -462,7 +463,7 @@ fn a_large_stack_is_read_by_blocks() {
         .map(|n| resource(&urn(&format!("r{n:05}")), &format!(r#","dependencies":["{}"]"#, urn("r00000"))))
         .collect();
     let text = deployment(&all);
-    let built = build(scan(text.as_bytes()).unwrap(), 1, None);
+    let built = build(scan(text.as_bytes(), 3_000).unwrap(), 1, None);
     let first_rows = built.places.first_rows_bytes;
     let read = Read::of(built);
     assert_eq!(read.directory.rows(&(0..u32::MAX)).len(), 12);

@@ -7,16 +7,13 @@
 use crate::context::Context;
 use crate::domain::ids::StackId;
 use crate::domain::names::StackAddress;
-use crate::domain::resource_index::scan;
+use crate::domain::resource_index::TEXT_FACTOR;
 use crate::layout::{Due, Record, Snapshot, SnapshotIndex, StackHead, StackVersion, check};
 use crate::ports::Order;
-use crate::services::store::compression::gunzip;
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
-use crate::services::store::resource_index::make;
+use crate::services::store::resource_index::{Deployment, make};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::fetch_snapshot;
-use crate::services::updates::fold;
-use crate::services::work::in_background;
 use crate::services::{Error, store};
 
 /// Versions that are listed at a time.
@@ -78,12 +75,12 @@ async fn wanted(
     if let Some(index) = snapshot.index.clone().filter(|index| index.since <= since) {
         return Ok(Some(index));
     }
-    let gzip = fetch_snapshot(ctx, snapshot, fold::FACTOR).await?;
-    let scanned = in_background(move || Ok(scan(&gunzip(&gzip)?))).await?;
-    let Some(scanned) = scanned else {
-        return Err(Error::Broken(format!("the blob {} is not a deployment", snapshot.blob)));
-    };
-    make(ctx, stack, (version.version, snapshot), before, scanned).await.map(Some)
+    let gzip = fetch_snapshot(ctx, snapshot, TEXT_FACTOR).await?;
+    let of = (version.version, snapshot);
+    match make(ctx, stack, of, before, Deployment::Gzip(gzip)).await? {
+        Some(index) => Ok(Some(index)),
+        None => Err(Error::Broken(format!("the blob {} is not a deployment", snapshot.blob))),
+    }
 }
 
 /// Attaches an index to a version, and to the head if it is the current one. False if the version was erased meanwhile.

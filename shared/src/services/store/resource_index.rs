@@ -15,8 +15,8 @@ use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StackId;
 use crate::domain::resource_index::{
-    Block, Built, Damaged, Directory, Entry, Key, Places, Previous, PreviousEntry, Scanned, build, edges_in,
-    entries_in, inflate, rows_in, scan, text_hash,
+    Block, Built, Damaged, Directory, Entry, Key, Places, Previous, PreviousEntry, TEXT_FACTOR, build,
+    edges_in, entries_in, inflate, rows_in, scan, text_hash,
 };
 use crate::layout::{Snapshot, SnapshotIndex};
 use crate::ports::{BlobKey, PortError};
@@ -24,7 +24,8 @@ use crate::services::Error;
 use crate::services::store::stack_lookup;
 use crate::services::work::{self, SMALL_BYTES_MAX};
 
-/// The memory that an entry of the index before takes, in bytes: an item of two lists.
+/// The memory that an entry of the index before takes, in bytes: an item of the list of entries, and of the list of those
+/// that were deleted.
 const ENTRY_BYTES: u64 = 128;
 
 /// Bytes of one piece of a blob that is read, at most. Adapters read smaller pieces.
@@ -33,8 +34,37 @@ const PIECE_BYTES: usize = 256 << 10;
 /// The longest text of a snapshot that is read as a whole because it has no index, in bytes.
 const UNINDEXED_BYTES_MAX: u64 = 8 << 20;
 
-/// The memory for the index of a snapshot that is read as a whole, as a multiple of its text.
-const UNINDEXED_FACTOR: usize = 4;
+/// A deployment whose index is made.
+pub(in crate::services) enum Deployment {
+    /// Its text, if that is in memory.
+    Text(Bytes),
+    /// Its gzip, as it is stored.
+    Gzip(Bytes),
+}
+
+impl Deployment {
+    /// The index of its resources, of which it has this number; `None` if it is not a deployment.
+    fn index(
+        &self,
+        version: u64,
+        resources: usize,
+        previous: Option<&Previous>,
+    ) -> Result<Option<Built>, Error> {
+        let inflated;
+        let text: &[u8] = match self {
+            Self::Text(text) => text,
+            Self::Gzip(gzip) => {
+                inflated = gunzip(gzip)?;
+                &inflated
+            }
+        };
+        Ok(scan(text, resources).map(|scanned| build(scanned, version, previous)))
+    }
+}
+
+fn in_memory(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
 
 fn broken(index: &str, damaged: &Damaged) -> Error {
     Error::Broken(format!("the blob {index}: {damaged}"))
@@ -45,14 +75,22 @@ fn key(text: &str) -> Result<BlobKey, Error> {
 }
 
 /// Makes and stores the index of a version with this snapshot. `before` is the snapshot of the version before, whose
-/// index tells which resources changed; if that is damaged, changes are known from this version on.
+/// index tells which resources changed; if that is damaged, changes are known from this version on. `None` if the
+/// resources of the deployment cannot be read, which ends no update.
+///
+/// The caller has reserved [`TEXT_FACTOR`] times the text, as a fold does: its own texts are freed by now. The tables of
+/// the resources are reserved here, unless they were reserved ahead, with the snapshot that the fold began from.
+///
+/// # Errors
+/// [`Error::NoRoom`]: then nothing is stored, and the version may be published without an index. Those of the ports.
 pub(in crate::services) async fn make(
     ctx: &Context,
     stack: StackId,
     (version, snapshot): (u64, &Snapshot),
     before: Option<&Snapshot>,
-    scanned: Scanned,
-) -> Result<SnapshotIndex, Error> {
+    deployment: Deployment,
+) -> Result<Option<SnapshotIndex>, Error> {
+    account::take(snapshot.table_bytes()).await?;
     let previous = match before.and_then(|snapshot| Some((snapshot, snapshot.index.as_ref()?))) {
         None => None,
         Some((snapshot, index)) => match previous(ctx, snapshot, index).await {
@@ -64,9 +102,10 @@ pub(in crate::services) async fn make(
             Err(error) => return Err(error),
         },
     };
-    let size = scanned.bytes();
-    let work = move || Ok(build(scanned, version, previous.as_ref()));
-    let Built { bytes, places, entries, since } = work::on(size, work).await?;
+    let resources = in_memory(snapshot.resource_count);
+    let work = move || deployment.index(version, resources, previous.as_ref());
+    let built = work::on(in_memory(snapshot.bytes_text), work).await?;
+    let Some(Built { bytes, places, entries, since }) = built else { return Ok(None) };
     let sha256 = sha256_hex(&bytes);
     let directory = places.directory();
     let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -79,7 +118,7 @@ pub(in crate::services) async fn make(
         bytes: SnapshotIndex::lengths(&places),
     };
     put_blob(ctx, &key(&snapshot.index_blob(&index))?, bytes.into()).await?;
-    Ok(index)
+    Ok(Some(index))
 }
 
 /// What an index tells about the next version. One read.
@@ -178,15 +217,13 @@ async fn open_unindexed(ctx: &Context, version: u64, snapshot: &Snapshot) -> Res
     if snapshot.bytes_text > UNINDEXED_BYTES_MAX {
         return Ok(None);
     }
-    let gzip = stack_lookup::fetch_snapshot(ctx, snapshot, UNINDEXED_FACTOR).await?;
-    let bytes = usize::try_from(snapshot.bytes_text).unwrap_or(usize::MAX);
-    let blob = snapshot.blob.clone();
-    let make = move || {
-        let scanned = scan(&gunzip(&gzip)?);
-        let scanned = scanned.ok_or_else(|| Error::Broken(format!("the blob {blob} is not a deployment")))?;
-        Ok(build(scanned, version, None))
+    let gzip = stack_lookup::fetch_snapshot(ctx, snapshot, TEXT_FACTOR).await?;
+    let (bytes, resources) = (in_memory(snapshot.bytes_text), in_memory(snapshot.resource_count));
+    account::take(bytes.saturating_mul(TEXT_FACTOR).saturating_add(snapshot.table_bytes())).await?;
+    let make = move || Deployment::Gzip(gzip).index(version, resources, None);
+    let Some(Built { bytes, places, .. }) = work::on(bytes, make).await? else {
+        return Err(Error::Broken(format!("the blob {} is not a deployment", snapshot.blob)));
     };
-    let Built { bytes, places, .. } = work::with(bytes, UNINDEXED_FACTOR, make).await?;
     let bytes = Bytes::from(bytes);
     let within = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let directory = bytes.slice(within(places.directory().start)..within(places.directory().end));

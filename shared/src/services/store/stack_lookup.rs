@@ -98,8 +98,8 @@ pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<S
         .ok_or_else(|| Error::Stack(StackError::NotFound(address.clone())))
 }
 
-/// Fetches the gzip of a snapshot. Also reserves the memory for work that holds the inflated text `factor` times: a
-/// request that holds the gzip while it waits for the rest would block others.
+/// Fetches the gzip of a snapshot. Also reserves the memory for work that holds the inflated text `factor` times, with the
+/// tables of its resources: a request that holds the gzip while it waits for the rest would block others.
 pub(crate) async fn fetch_snapshot(
     ctx: &Context,
     snapshot: &Snapshot,
@@ -107,7 +107,8 @@ pub(crate) async fn fetch_snapshot(
 ) -> Result<Bytes, Error> {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let (gzip, text) = (bytes(snapshot.bytes_gzip), bytes(snapshot.bytes_text));
-    account::take_ahead(gzip.saturating_add(text.saturating_mul(factor))).await?;
+    let tables = if factor > 0 { snapshot.table_bytes() } else { 0 };
+    account::take_ahead(gzip.saturating_add(text.saturating_mul(factor)).saturating_add(tables)).await?;
     store::fetch_blob(ctx, &snapshot.blob, &snapshot.sha256).await
 }
 

@@ -10,6 +10,7 @@ use crate::account;
 use crate::context::Context;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
+use crate::domain::resource_index::RESOURCE_BYTES;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
 use crate::layout::{Snapshot, StackEntry, StackHead, UpdateDetail};
@@ -53,6 +54,10 @@ pub(crate) async fn prepare_import(
     // The reservation for the sent text covers its processing, and the one made at the fetch covers the base's.
     let base_bytes = fold::weight(&base, &[]);
     account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
+    // Many small resources take more than their text. Their index is made in the same memory.
+    let sent = text.clone();
+    let resources = work::on(text.len(), move || Ok(fold::resources_in(&sent))).await?;
+    account::take_ahead(resources.saturating_mul(RESOURCE_BYTES)).await?;
     let bytes = base_bytes + text.len();
     let folded = work::on(bytes, move || fold::fold_import(base, &text)).await?;
     emptying::check(ctx, head, &folded).await?;

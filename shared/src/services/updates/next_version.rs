@@ -13,7 +13,7 @@ use crate::layout::{
 use crate::limits::SKIPPED_NAMED_MAX;
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
-use crate::services::store::resource_index;
+use crate::services::store::resource_index::{self, Deployment};
 use crate::services::{Error, store};
 
 /// The description of a new version, without its deployment.
@@ -85,11 +85,24 @@ pub(super) async fn store_version(
                 index: None,
             };
             let (described, before) = (snapshot.clone(), head.snapshot.as_ref());
-            let scanned = folded.scanned;
+            let deployment = match folded.text {
+                Some(text) => Deployment::Text(text),
+                None => Deployment::Gzip(folded.gzip.clone()),
+            };
             let index = async {
-                let Some(scanned) = scanned else { return Ok(None) };
                 let of = (version, &described);
-                Box::pin(resource_index::make(ctx, stack, of, before, scanned)).await.map(Some)
+                match Box::pin(resource_index::make(ctx, stack, of, before, deployment)).await {
+                    // The version is kept anyway: its client cannot run the update again.
+                    Err(Error::NoRoom(_)) => {
+                        tracing::warn!(
+                            %stack,
+                            version,
+                            "a version has no index, for lack of memory: run `statewright stack index`"
+                        );
+                        Ok(None)
+                    }
+                    made => made,
+                }
             };
             let ((), (payload, tail), index) = futures::try_join!(
                 store::put_blob(ctx, &key, folded.gzip),
