@@ -723,11 +723,57 @@ async fn a_damaged_index_is_reported_and_stops_no_update() {
     for key in kept.blobs.keys().iter().filter(|key| key.as_str().contains("-index-")) {
         kept.app.context.blobs.put(key, vec![0; 10_000].into()).await.unwrap();
     }
-    stack.get("/resources").send().await.refused(500);
+    for path in ["/resources".to_owned(), format!("/resource?urn={}", quoted(&stack.urn("a")))] {
+        let refused = stack.get(&path).send().await.refused(500);
+        assert!(refused.contains("`statewright stack index`"), "{refused}");
+    }
     assert_eq!(kept.problems().await.len(), 2);
     sizes(&stack, 3..=3).await;
     let page = stack.get("/resources").send().await.expect(200);
     assert_eq!((&page["version"], &page["historyFrom"]), (&json!(3), &json!(3)));
+}
+
+#[tokio::test]
+async fn damaged_and_missing_indexes_are_made_again() {
+    let kept = Kept::with(Retention::DEFAULT).await;
+    let stack = Stack::new(&kept.app).await;
+    sizes(&stack, 1..=4).await;
+    let whole = history(&stack, "a").await;
+    let blobs = &kept.app.context.blobs;
+    let keys: Vec<_> = kept.blobs.keys().into_iter().filter(|key| key.as_str().contains("-index-")).collect();
+    blobs.put(&keys[0], vec![0; 10_000].into()).await.unwrap();
+    blobs.delete(&keys[1]).await.unwrap();
+    assert_eq!(kept.problems().await.len(), 2);
+    assert_eq!(kept.index().await, 2);
+    assert_eq!((kept.problems().await, history(&stack, "a").await), (Vec::new(), whole.clone()));
+    assert_eq!(kept.index().await, 0);
+    // The blobs have their former keys, so nothing else deletes them later.
+    kept.app.advance(Duration::from_secs(40 * 86_400));
+    kept.sweep().await;
+    assert_eq!((kept.indexes(), history(&stack, "a").await), (4, whole));
+}
+
+#[tokio::test]
+async fn a_repaired_index_of_an_erased_version_is_deleted() {
+    let kept = Kept::with(Retention::DEFAULT).await;
+    let stack = Stack::new(&kept.app).await;
+    sizes(&stack, 1..=3).await;
+    for key in kept.blobs.keys().iter().filter(|key| key.as_str().contains("-index-")) {
+        kept.app.context.blobs.delete(key).await.unwrap();
+    }
+    let id = kept.stack().await;
+    // The second version is erased after the command listed it.
+    let erase_second = |number: u64| {
+        if number == 1 {
+            let write = delete(StackVersion::key(id, 2), Expect::Any);
+            kept.ledger.commit(vec![write]).now_or_never().unwrap().unwrap();
+        }
+    };
+    let indexed = indexing::index(&kept.app.context, id, erase_second).await.unwrap();
+    assert_eq!((indexed.versions, indexed.indexed, kept.indexes()), (3, 2, 3));
+    kept.app.advance(Duration::from_secs(40 * 86_400));
+    kept.sweep().await;
+    assert_eq!(kept.indexes(), 2);
 }
 
 /// Memory for a page does not grow with the stack.

@@ -300,7 +300,7 @@ fn reason(error: &Error) -> Reason {
         Error::Port(_) => Reason::StoreUnavailable,
         // Not a 5xx: clients would retry for seven seconds, to no effect.
         Error::MasterKey(_) => Reason::MasterKeyUnavailable,
-        Error::Broken(_) => Reason::StoredDataDamaged,
+        Error::Broken(_) | Error::IndexDamaged(_) => Reason::StoredDataDamaged,
         Error::Internal(_) => Reason::InternalError,
         Error::TooNew(_) => Reason::StoredDataTooNew,
     }
@@ -602,6 +602,9 @@ fn text(error: &Error) -> String {
         Error::Broken(_) | Error::TooNew(_) => {
             "stored data cannot be used: the server's log says why, under this request's ID".to_owned()
         }
+        Error::IndexDamaged(_) => "the index of this version's resources is damaged: the operator of the server makes it \
+                                   again with `statewright stack index`"
+            .to_owned(),
         Error::Internal(_) => {
             "the server has a bug: its log describes it, under this request's ID".to_owned()
         }

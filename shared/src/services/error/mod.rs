@@ -100,6 +100,12 @@ pub enum Error {
     /// code decides by it. A sentence is all that it has to carry, because each kind of damage has other data.
     #[error("stored data cannot be used: {0}")]
     Broken(String),
+    /// The index of a version's resources is damaged or missing. Its deployment is not, so the index can be made again. The
+    /// text describes the damage, for the operator alone.
+    #[error(
+        "the index of a version's resources cannot be used: {0}; run `statewright stack index` to make it again"
+    )]
+    IndexDamaged(String),
     /// The program failed in a way that it rules out, so it has a bug. The text is for the operator alone, as that of
     /// [`Error::Broken`].
     #[error("a bug of this program: {0}")]

@@ -555,6 +555,7 @@ pub(crate) fn all() -> Vec<Error> {
         Error::Port(PortError::NotDone { what: "the read", source: "the disk is slow".into() }),
         Error::MasterKey("disabled".into()),
         Error::Broken("the head of stack 1 is not JSON".to_owned()),
+        Error::IndexDamaged("the blob snap/1/2-index-3 is missing".to_owned()),
         Error::Internal("a route without a body limit reads a body".to_owned()),
         Error::TooNew("the head of stack 1 has format 9".to_owned()),
     ];

@@ -1,4 +1,5 @@
-//! Indexes the resources of versions that an older program published.
+//! Indexes the resources of versions that have no index: an older program published them, or there was no memory for it. An
+//! index that is damaged or missing is made again.
 //!
 //! Versions are indexed from the oldest that is kept, since each index tells what changed since the one before. An index
 //! that was made without an index of the version before is made again. A stack may be updated meanwhile: an index is
@@ -11,7 +12,7 @@ use crate::domain::resource_index::TEXT_FACTOR;
 use crate::layout::{Due, Record, Snapshot, SnapshotIndex, StackHead, StackVersion, check};
 use crate::ports::Order;
 use crate::services::store::due::{BLOB_OUTLIVES, due_write};
-use crate::services::store::resource_index::{Deployment, make};
+use crate::services::store::resource_index::{Deployment, is_whole, make};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::fetch_snapshot;
 use crate::services::{Error, store};
@@ -26,7 +27,7 @@ pub struct Indexed {
     pub address: Option<StackAddress>,
     /// The versions of the stack.
     pub versions: u64,
-    /// Of these, those that got an index, or a better one.
+    /// Of these, those that got an index, a better one, or a damaged one again.
     pub indexed: u64,
 }
 
@@ -48,8 +49,10 @@ pub async fn index(ctx: &Context, stack: StackId, mut each: impl FnMut(u64)) -> 
             let version = StackVersion::decode(&item.value)?;
             let number = version.version;
             let mut snapshot = version.snapshot.clone();
-            let wanted = Box::pin(wanted(ctx, stack, &version, before.as_ref())).await?;
-            if snapshot.index != wanted && attach(ctx, stack, &version, wanted.clone()).await? {
+            let (wanted, is_made) = Box::pin(wanted(ctx, stack, &version, before.as_ref())).await?;
+            // Also attached if it is as before: then the blob was repaired, perhaps while its version was erased.
+            let is_new = is_made || snapshot.index != wanted;
+            if is_new && attach(ctx, stack, &version, wanted.clone()).await? {
                 done.indexed += 1;
             }
             snapshot.index = wanted;
@@ -60,25 +63,27 @@ pub async fn index(ctx: &Context, stack: StackId, mut each: impl FnMut(u64)) -> 
     }
 }
 
-/// The index that a version should have.
+/// The index that a version should have, and whether its blob was written now.
 async fn wanted(
     ctx: &Context,
     stack: StackId,
     version: &StackVersion,
     before: Option<&Snapshot>,
-) -> Result<Option<SnapshotIndex>, Error> {
+) -> Result<(Option<SnapshotIndex>, bool), Error> {
     let snapshot = &version.snapshot;
     if let Some(before) = before.filter(|before| before.blob == snapshot.blob) {
-        return Ok(before.index.clone());
+        return Ok((before.index.clone(), false));
     }
     let since = before.and_then(|before| before.index.as_ref()).map_or(version.version, |index| index.since);
-    if let Some(index) = snapshot.index.clone().filter(|index| index.since <= since) {
-        return Ok(Some(index));
+    if let Some(index) = snapshot.index.clone().filter(|index| index.since <= since)
+        && is_whole(ctx, snapshot, &index).await?
+    {
+        return Ok((Some(index), false));
     }
     let gzip = fetch_snapshot(ctx, snapshot, TEXT_FACTOR).await?;
     let of = (version.version, snapshot);
     match make(ctx, stack, of, before, Deployment::Gzip(gzip)).await? {
-        Some(index) => Ok(Some(index)),
+        Some(index) => Ok((Some(index), true)),
         None => Err(Error::Broken(format!("the blob {} is not a deployment", snapshot.blob))),
     }
 }
@@ -97,7 +102,7 @@ async fn attach(
         let (Some(stored), Some(head)) =
             futures::try_join!(store::read(ctx, &key), store::read(ctx, &head_key))?
         else {
-            // Nothing names the new blob.
+            // Nothing names the new blob. If it was due under the same key, that may have been before it was written.
             if let Some(index) = &index {
                 let due = Due::Blob { key: version.snapshot.index_blob(index), stack: Some(stack) };
                 let _ = store::commit(ctx, vec![due_write(ctx, &due, ctx.now().plus(BLOB_OUTLIVES))]).await?;

@@ -67,7 +67,15 @@ fn in_memory(number: u64) -> usize {
 }
 
 fn broken(index: &str, damaged: &Damaged) -> Error {
-    Error::Broken(format!("the blob {index}: {damaged}"))
+    Error::IndexDamaged(format!("the blob {index}: {damaged}"))
+}
+
+/// The error for a part of an index that cannot be read.
+fn of_index(error: Error) -> Error {
+    match error {
+        Error::Broken(words) => Error::IndexDamaged(words),
+        other => other,
+    }
 }
 
 fn key(text: &str) -> Result<BlobKey, Error> {
@@ -95,7 +103,7 @@ pub(in crate::services) async fn make(
         None => None,
         Some((snapshot, index)) => match previous(ctx, snapshot, index).await {
             Ok(previous) => Some(previous),
-            Err(error @ (Error::Broken(_) | Error::TooNew(_))) => {
+            Err(error @ (Error::Broken(_) | Error::IndexDamaged(_) | Error::TooNew(_))) => {
                 tracing::warn!(%stack, version, error = &error as &dyn std::error::Error, "an index is damaged");
                 None
             }
@@ -135,7 +143,7 @@ async fn previous(ctx: &Context, snapshot: &Snapshot, index: &SnapshotIndex) -> 
         let lookup_bytes = usize::try_from(places.lookup_bytes).unwrap_or(usize::MAX);
         let (lookup, directory) = bytes
             .split_at_checked(lookup_bytes)
-            .ok_or_else(|| Error::Broken(format!("the blob {blob} is too short")))?;
+            .ok_or_else(|| Error::IndexDamaged(format!("the blob {blob} is too short")))?;
         let directory = parse_directory(&blob, &index, directory)?;
         let mut entries = Vec::with_capacity(usize::try_from(index.entries).unwrap_or_default());
         for block in directory.lookup() {
@@ -151,7 +159,7 @@ async fn previous(ctx: &Context, snapshot: &Snapshot, index: &SnapshotIndex) -> 
 
 fn parse_directory(blob: &str, index: &SnapshotIndex, bytes: &[u8]) -> Result<Directory, Error> {
     if directory_hash(bytes) != index.directory {
-        return Err(Error::Broken(format!("the directory of the blob {blob} does not match its hash")));
+        return Err(Error::IndexDamaged(format!("the directory of the blob {blob} does not match its hash")));
     }
     Directory::parse(bytes, &index.places()).map_err(|damaged| broken(blob, &damaged))
 }
@@ -162,7 +170,7 @@ fn directory_hash(bytes: &[u8]) -> String {
     hash
 }
 
-/// Reads a part of a blob, whose bytes are reserved.
+/// Reads a part of the blob of an index, whose bytes are reserved.
 async fn read_range(ctx: &Context, blob: &str, range: Range<u64>) -> Result<Bytes, Error> {
     let (parsed, length) = (key(blob)?, range.end.saturating_sub(range.start));
     let read = || async {
@@ -171,8 +179,8 @@ async fn read_range(ctx: &Context, blob: &str, range: Range<u64>) -> Result<Byte
     };
     match retry(ctx, read).await? {
         Some(bytes) if bytes.len() as u64 == length => Ok(bytes),
-        Some(_) => Err(Error::Broken(format!("the blob {blob} is too short"))),
-        None => Err(Error::Broken(format!("the blob {blob} is missing"))),
+        Some(_) => Err(Error::IndexDamaged(format!("the blob {blob} is too short"))),
+        None => Err(Error::IndexDamaged(format!("the blob {blob} is missing"))),
     }
 }
 
@@ -271,7 +279,7 @@ impl Opened {
         };
         match here {
             Some(bytes) => Ok(Reading::of(bytes)),
-            None => Reading::open(ctx, self.name(), range).await,
+            None => Reading::open(ctx, self.name(), range).await.map_err(of_index),
         }
     }
 
@@ -308,7 +316,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Option<(&'a Block, Vec<u8>)>, Error> {
         let (block, compressed) = loop {
             let Some(block) = self.blocks.next() else { return Ok(None) };
-            let compressed = self.reading.next(&self.name, block.bytes as usize).await?;
+            let compressed = self.reading.next(&self.name, block.bytes as usize).await.map_err(of_index)?;
             if is_wanted(block) {
                 break (block, compressed);
             }
@@ -435,6 +443,16 @@ impl Write for Window {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Whether the blob of an index is there, with the bytes that were stored. Reads it in chunks.
+pub(in crate::services) async fn is_whole(
+    ctx: &Context,
+    snapshot: &Snapshot,
+    index: &SnapshotIndex,
+) -> Result<bool, Error> {
+    let found = hash_blob(ctx, &key(&snapshot.index_blob(index))?).await?;
+    Ok(found.is_some_and(|sha256| sha256 == index.sha256))
 }
 
 /// Checks that an index is complete and describes its snapshot: every block, and the number of resources.
