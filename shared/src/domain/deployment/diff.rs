@@ -21,6 +21,9 @@ pub struct Diff {
     pub changed: Vec<(Named, Vec<Change>)>,
     /// Other differences: pending operations, the secrets provider and more.
     pub deployment: Vec<Change>,
+    /// The number of further properties that differ, after the first 10,000. It includes secrets that were only encrypted
+    /// again.
+    pub more: u64,
 }
 
 /// A resource.
@@ -52,6 +55,9 @@ pub enum How {
     Sealed(String, String),
 }
 
+/// Properties that a [`Diff`] lists, at most: each has its path.
+const LISTED_MAX: usize = 10_000;
+
 /// Deeper properties are reported as one with the property that contains them. The CLI itself writes a few levels.
 const DEPTH_MAX: usize = 100;
 
@@ -72,15 +78,20 @@ pub fn diff(one: &[u8], other: &[u8]) -> Result<Diff, DeploymentError> {
     let (one, other) = (read_envelope(one)?, read_envelope(other)?);
     let Pairs { added, removed, both } = pairs(&one, &other);
     let mut diff = Diff { added, removed, ..Diff::default() };
+    let mut room = LISTED_MAX;
     for (name, old, text) in both {
-        let mut changes: Vec<Change> = Vec::new();
-        compare("", old, text, 0, &mut changes);
-        changes.retain(|change| !TIMES.contains(&change.path.as_str()));
-        if !changes.is_empty() {
-            diff.changed.push((name, changes));
+        let mut counted = Counted { ignored: &TIMES, ..Counted::of(room) };
+        compare("", old, text, 0, &mut counted);
+        room -= counted.found.len();
+        diff.more += counted.more;
+        if !counted.found.is_empty() {
+            diff.changed.push((name, counted.found));
         }
     }
-    compare_members("", &rest(&one), &rest(&other), 0, &mut diff.deployment);
+    let mut counted = Counted::of(room);
+    compare_members("", &rest(&one), &rest(&other), 0, &mut counted);
+    diff.more += counted.more;
+    diff.deployment = counted.found;
     Ok(diff)
 }
 
@@ -140,11 +151,11 @@ fn resources<'a>(envelope: &Envelope<'a>) -> Vec<(Occurrence, &'a str)> {
     envelope.deployment.resources.iter().map(resource).collect()
 }
 
-/// The differences between two JSON texts, by path.
-pub(in crate::domain) fn changes_between(one: &str, other: &str) -> Vec<Change> {
-    let mut changes: Vec<Change> = Vec::new();
-    compare("", one, other, 0, &mut changes);
-    changes
+/// The first `count_max` differences between two JSON texts, by path, and the number of further ones.
+pub(in crate::domain) fn changes_between(one: &str, other: &str, count_max: usize) -> (Vec<Change>, u64) {
+    let mut counted = Counted::of(count_max);
+    compare("", one, other, 0, &mut counted);
+    (counted.found, counted.more)
 }
 
 /// The first `count_max` differences between two texts of a resource, each with the old and the new value as JSON. They
@@ -176,9 +187,30 @@ trait Collect<'a> {
     fn add(&mut self, path: String, how: How, old: Option<&'a str>, new: Option<&'a str>);
 }
 
-impl<'a> Collect<'a> for Vec<Change> {
+/// The first differences, and the number of further ones.
+struct Counted {
+    found: Vec<Change>,
+    more: u64,
+    count_max: usize,
+    /// Paths that do not count.
+    ignored: &'static [&'static str],
+}
+
+impl Counted {
+    fn of(count_max: usize) -> Self {
+        Self { found: Vec::new(), more: 0, count_max, ignored: &[] }
+    }
+}
+
+impl<'a> Collect<'a> for Counted {
     fn add(&mut self, path: String, how: How, _: Option<&'a str>, _: Option<&'a str>) {
-        self.push(Change { path, how });
+        if self.ignored.contains(&path.as_str()) {
+            return;
+        }
+        match self.found.len() < self.count_max {
+            true => self.found.push(Change { path, how }),
+            false => self.more += 1,
+        }
     }
 }
 
@@ -437,8 +469,8 @@ mod tests {
             let below: Vec<_> = (0..300).map(|n| format!(r#""k{n}":{value}"#)).collect();
             format!(r#"{{"{}":{{{}}}}}"#, "x".repeat(PATH_BYTES_MAX + 1), below.join(","))
         };
-        let found = changes_between(&of(1), &of(2));
-        assert_eq!(found, [Change { path: "x".repeat(PATH_BYTES_MAX + 1), how: How::Changed }]);
+        let found = changes_between(&of(1), &of(2), 2);
+        assert_eq!(found, (vec![Change { path: "x".repeat(PATH_BYTES_MAX + 1), how: How::Changed }], 0));
     }
 
     #[test]
@@ -454,6 +486,21 @@ mod tests {
         };
         assert_eq!(paths(2), ["list[0]", "list[1]"]);
         assert_eq!((paths(300).len(), paths(1_000).len()), (300, 301));
+    }
+
+    #[test]
+    fn further_changes_are_only_counted() {
+        let of = |value: u32| {
+            let list = vec![value.to_string(); 6_000].join(",");
+            let more = format!(r#","inputs":{{"list":[{list}]}},"modified":"{value}""#);
+            let resources = [resource("a", &more), resource("b", &more)].join(",");
+            deployment(&format!(r#"{{"resources":[{resources}],"other":{value}}}"#))
+        };
+        let found = diff(of(1).as_bytes(), of(2).as_bytes()).unwrap();
+        let listed: Vec<usize> = found.changed.iter().map(|(_, changes)| changes.len()).collect();
+        assert_eq!((listed, found.deployment.len(), found.more), (vec![6_000, 4_000], 0, 2_001));
+        let found = changes_between("[1,2,3]", "[4,5,6]", 1);
+        assert_eq!((found.0.len(), found.1), (1, 2));
     }
 
     proptest! {

@@ -46,14 +46,12 @@ pub fn instance_changes(
     };
     let (before, after) = (texts(one)?, texts(other)?);
     let differing = addresses.iter().filter_map(|address| {
-        let mut changes = changes_between(before.get(address)?, after.get(address)?);
+        let (mut changes, more) = changes_between(before.get(address)?, after.get(address)?, PATHS_MAX);
         for change in &mut changes {
             if let Some(attribute) = change.path.strip_prefix("attributes.") {
                 change.path = attribute.to_owned();
             }
         }
-        let more = u64::try_from(changes.len().saturating_sub(PATHS_MAX)).unwrap_or(u64::MAX);
-        changes.truncate(PATHS_MAX);
         (!changes.is_empty()).then(|| InstanceChanges { address: address.clone(), changes, more })
     });
     Ok(differing.collect())

@@ -138,6 +138,8 @@ struct Differences {
     removed: Vec<ResourceLine>,
     changed: Vec<ChangedResource>,
     deployment: Vec<Property>,
+    /// Properties that differ and are not listed.
+    more: u64,
 }
 
 #[derive(Serialize)]
@@ -210,6 +212,7 @@ impl Differences {
             lines.extend(properties.iter().map(|property| format!("    {property}")));
         }
         lines.extend(self.deployment.iter().map(ToString::to_string));
+        lines.extend((self.more > 0).then(|| format!("and {} more", self.more)));
         if lines.is_empty() {
             return format!("versions {} and {} do not differ", self.from, self.to);
         }
@@ -233,6 +236,7 @@ pub(super) async fn diff(ctx: &Context, diff: Diff, out: Output) -> anyhow::Resu
         removed: found.removed.into_iter().map(ResourceLine::from).collect(),
         changed: changed.collect(),
         deployment: found.deployment.into_iter().map(Property::from).collect(),
+        more: found.more,
     };
     out.answer(&differences, Differences::for_people)
 }
