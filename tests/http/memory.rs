@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::world::{Run, Stack, deployment};
+use crate::world::{Run, Stack, begin_body, deployment};
 
 const MIB: usize = 1 << 20;
 
@@ -71,6 +71,27 @@ async fn an_answer_is_counted_until_its_client_has_it() {
     let held = app.reserved();
     assert!((1..2 * MIB).contains(&held), "64 MiB are on their way, and {held} bytes are held");
     drop(socket);
+    until_given_back(&app).await;
+}
+
+/// What is read counts twice, as it is stored and as it is decoded, and the text of the answer once more.
+#[tokio::test]
+async fn a_long_list_is_reserved_before_it_is_written() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    for number in 0..8 {
+        let mut body = begin_body("update", false);
+        body["program"]["metadata"]["message"] = json!("m".repeat(64 << 10));
+        let run = stack.begun(stack.post("/begin-update", &body)).await;
+        run.append(&[stack.made(1, &format!("r{number}"))]).await.expect(204);
+        run.complete("succeeded").await.expect(204);
+    }
+    until_given_back(&app).await;
+    app.most_reserved();
+    let text = stack.get("/updates").send().await.text();
+    let most = app.most_reserved();
+    assert!(text.len() > 8 * (64 << 10), "{} bytes", text.len());
+    assert!(most * 2 > text.len() * 5, "{most} bytes are reserved for a text of {}", text.len());
     until_given_back(&app).await;
 }
 

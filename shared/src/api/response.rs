@@ -9,8 +9,9 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-use super::answer::{Pieces, inflating};
+use super::answer::{FRAME_BYTES, Pieces, inflating};
 use super::error::Failure;
+use crate::account;
 use crate::domain::names::Login;
 use crate::services::Error;
 use crate::services::store::compression::{gunzip_within, gzip};
@@ -25,6 +26,33 @@ pub(super) const EMPTY_DEPLOYMENT: &str = r#"{"version":3,"deployment":{}}"#;
 /// A JSON answer.
 pub(super) fn json(value: &impl Serialize) -> Answer {
     Ok(json_body(Pieces::of(value)?.into_body()))
+}
+
+/// A JSON answer that grows with what is stored: a list, a map or a document. Its text is reserved before it is written,
+/// in addition to what was read for it. Not for the answer to a change, which may not be refused any more.
+pub(super) async fn json_list(value: impl Serialize + Send) -> Answer {
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, &value)
+        .map_err(|error| Error::Internal(format!("an answer does not serialize: {error}")))?;
+    let Length(bytes) = length;
+    if bytes > FRAME_BYTES {
+        account::take(bytes).await.map_err(Error::from)?;
+    }
+    json(&value)
+}
+
+/// Counts bytes that are written, and keeps none.
+struct Length(usize);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A JSON answer made from this many bytes. A long one is written on a thread that serves no requests.

@@ -15,7 +15,7 @@ use crate::api::audit::REFUSED;
 use crate::api::error::Failure;
 use crate::api::path::OrgPath;
 use crate::api::query::{Parameters, position, write_position};
-use crate::api::response::{Answer, json};
+use crate::api::response::{Answer, json, json_list};
 use crate::api::route::Route;
 use crate::domain::names::OrgName;
 use crate::domain::role::Right;
@@ -52,15 +52,13 @@ async fn page(
     Parameters(query): Parameters,
     start_is: StartIs,
 ) -> Answer {
-    let (filter, order) = (filter(&query, start_is)?, order(&query)?);
-    let Page { records, next } =
-        reading::list(&app, &caller, &org, &filter, order, position(&query)?).await?;
-    let is_whole = query.get("whole").is_some_and(|whole| whole == "true");
-    let event = |record| if is_whole { AuditLogEvent::whole(record) } else { AuditLogEvent::from(record) };
-    json(&AuditLogEvents {
-        audit_log_events: records.iter().map(event).collect(),
+    let filter = filter(&query, start_is)?;
+    let Page { records, next } = reading::list(&app, &caller, &org, &filter, position(&query)?).await?;
+    json_list(AuditLogEvents {
+        audit_log_events: records.iter().map(AuditLogEvent::from).collect(),
         continuation_token: write_position(next),
     })
+    .await
 }
 
 /// The whole trail as a text, newest first. Its pages are read while it is sent.

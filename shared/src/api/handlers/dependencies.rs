@@ -8,7 +8,7 @@ use crate::api::body::Body;
 use crate::api::path::{EdgeText, OrgPath, StatePath};
 use crate::api::query::{Parameters, parse_position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::ids::{EdgeId, StateId};
 use crate::domain::names::{InputName, OrgName, OutputName, StateAddress};
 use crate::domain::tfstate::{Direction, Layers};
@@ -41,10 +41,11 @@ pub(crate) async fn list(
     let output = query.remove("output").map(|output| OutputName::parse(&output)).transpose()?;
     let filter = Filter { producer, consumer, output };
     let (named, next) = states::dependencies::list(&app, &caller, &org, &filter, after).await?;
-    json(&Edges {
+    json_list(Edges {
         edges: named.into_iter().map(shown).collect::<Result<_, _>>()?,
         continuation_token: write_position(next),
     })
+    .await
 }
 
 /// A reference to a state of an organization: its id, `project/state`, or its project.
@@ -202,7 +203,7 @@ pub(crate) async fn dependencies(
     caller: Caller,
     StatePath(state): StatePath,
 ) -> Answer {
-    json(&shown_report(staleness::of_state(&app, &caller, &state).await?)?)
+    json_list(shown_report(staleness::of_state(&app, &caller, &state).await?)?).await
 }
 
 /// The statuses of a page of the states that have incoming dependencies.
@@ -217,10 +218,11 @@ pub(crate) async fn statuses(
     let after = query.get("continuationToken");
     let after = after.map(|token| StateId::parse(token).ok_or_else(foreign)).transpose()?;
     let (reports, next) = staleness::of_all(&app, &caller, &org, after).await?;
-    json(&Statuses {
+    json_list(Statuses {
         states: reports.into_iter().map(shown_report).collect::<Result<_, _>>()?,
         continuation_token: next.map(|next| next.to_string()),
     })
+    .await
 }
 
 /// The order of the states that are reachable from one state, or of all that have dependencies.
@@ -243,7 +245,7 @@ pub(crate) async fn topology(
         states::dependencies::topology(&app, &caller, &org, from.as_ref(), direction).await?;
     let Layers { layers, unordered } = layers;
     let shown = |layer: Vec<End>| layer.into_iter().map(shown_end).collect();
-    json(&WireTopology {
+    json_list(WireTopology {
         direction: match direction {
             Direction::Down => "down",
             Direction::Up => "up",
@@ -251,4 +253,5 @@ pub(crate) async fn topology(
         layers: layers.into_iter().map(shown).collect(),
         unordered: shown(unordered),
     })
+    .await
 }

@@ -15,7 +15,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
 use crate::api::query::{Parameters, check_count, number};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, json_of, json_text, no_content, user_named};
+use crate::api::response::{Answer, json, json_list, json_of, json_text, no_content, user_named};
 use crate::domain::durations;
 use crate::domain::environment::access;
 use crate::domain::names::{
@@ -93,7 +93,7 @@ pub(crate) async fn list_all(
         (None, Some(next)) => next.to_string(),
         (None, None) => String::new(),
     };
-    json(&Environments { environments: listed.into_iter().map(summary).collect(), next_token })
+    json_list(Environments { environments: listed.into_iter().map(summary).collect(), next_token }).await
 }
 
 /// A page of the environments of an organization.
@@ -106,7 +106,7 @@ pub(crate) async fn list(
     let after = query.get("continuationToken").filter(|token| !token.is_empty()).cloned();
     let (listed, next) = environments::list(&app, &caller, &org, after).await?;
     let environments = listed.into_iter().map(summary).collect();
-    json(&Environments { environments, next_token: next.unwrap_or_default() })
+    json_list(Environments { environments, next_token: next.unwrap_or_default() }).await
 }
 
 fn summary(environments::Listed { address, head }: environments::Listed) -> EnvironmentSummary {
@@ -138,7 +138,7 @@ pub(crate) async fn list_deleted(
         ..summary(listed)
     };
     let environments = deleted.into_iter().map(summary).collect();
-    json(&Environments { environments, next_token: next.unwrap_or_default() })
+    json_list(Environments { environments, next_token: next.unwrap_or_default() }).await
 }
 
 fn named(
@@ -402,7 +402,7 @@ pub(crate) async fn revisions(
     let count = number(&query, "count")?
         .map_or(environments::revisions::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
     let listed = environments::revisions::list(&app, &caller, &address, before, count).await?;
-    json(&listed.into_iter().map(revision).collect::<Vec<_>>())
+    json_list(listed.into_iter().map(revision).collect::<Vec<_>>()).await
 }
 
 fn revision(
@@ -452,10 +452,11 @@ pub(crate) async fn revision_tags(
     let others = head.revision_tags.into_iter().map(|(name, tag)| (name.to_string(), tag));
     let all: BTreeMap<String, layout::RevisionTag> = std::iter::once(latest).chain(others).collect();
     let (page, next_token) = page(all, &query)?;
-    json(&RevisionTags {
+    json_list(RevisionTags {
         tags: page.into_iter().map(|(name, tag)| revision_tag(name, tag)).collect(),
         next_token,
     })
+    .await
 }
 
 /// At most `count` entries after `after`, and the position of the next page.
@@ -546,7 +547,7 @@ pub(crate) async fn list_tags(
     let (page, next) = page(all, &query)?;
     let tags = page.into_iter().map(|(name, found)| (name.clone(), tag(name, found))).collect();
     let next_token = if next.is_empty() { NO_MORE_TAGS.to_owned() } else { next };
-    json(&Tags { tags, next_token })
+    json_list(Tags { tags, next_token }).await
 }
 
 fn tag(name: String, tag: layout::EnvironmentTag) -> Tag {

@@ -11,7 +11,7 @@ use crate::api::body::JsonBody;
 use crate::api::path::{OrgPath, StackPath};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::access::{Grant, GrantedRole, Grantee, Scope, TeamRole};
 use crate::domain::names::{Login, TeamName};
 use crate::domain::role::{Right, Role};
@@ -30,7 +30,7 @@ fn in_short(Grant { to, on, role }: &Grant) -> String {
 
 /// The grants that the caller may give and take.
 pub(crate) async fn list(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    json(&Grants { grants: grants::list(&app, &caller, &org).await? })
+    json_list(Grants { grants: grants::list(&app, &caller, &org).await? }).await
 }
 
 /// Gives a role. A repeat changes nothing.
@@ -70,7 +70,7 @@ pub(crate) async fn remove(
 /// The teams and grants as one document, with their version as the ETag.
 pub(crate) async fn export(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let (document, version) = grants::export(&app, &caller, &org).await?;
-    let mut answer = json(&AccessDocument::new(document, version.clone()))?;
+    let mut answer = json_list(AccessDocument::new(document, version.clone())).await?;
     // Always valid: the version is a number.
     if let Ok(etag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         answer.headers_mut().insert(ETAG, etag);
@@ -116,11 +116,7 @@ pub(crate) async fn explain(
     Parameters(query): Parameters,
 ) -> Answer {
     let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;
-    // The rights of a named user are those on the name: a state or an environment may have it.
-    if of_user.is_none() {
-        stack_lookup::locate(&app, &caller, &address).await?;
-    }
-    json(&explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?))
+    json_list(explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?)).await
 }
 
 /// What the caller may do in an organization.
@@ -135,7 +131,7 @@ pub(crate) async fn own(State(app): State<App>, caller: Caller, OrgPath(org): Or
         role: granted.role,
         rights: names_of(granted.rights),
     };
-    json(&OwnRights {
+    json_list(OwnRights {
         login: caller.user.login.to_string(),
         role: own.role,
         admin: own.rights.has(Right::Admin),
@@ -146,6 +142,7 @@ pub(crate) async fn own(State(app): State<App>, caller: Caller, OrgPath(org): Or
         within: own.within.map(|within| within.to_string()),
         server_admin: own.is_server_admin,
     })
+    .await
 }
 
 fn explained(Explained { login, role, role_here, rights }: Explained) -> ExplainedAccess {

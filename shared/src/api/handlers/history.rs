@@ -5,7 +5,7 @@ use axum::extract::State;
 use crate::api::app::App;
 use crate::api::path::{StackPath, VersionPath};
 use crate::api::query::{Parameters, page_of};
-use crate::api::response::{Answer, json, user_named};
+use crate::api::response::{Answer, json, json_list, user_named};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::StackVersion;
 use crate::services::caller::Caller;
@@ -26,13 +26,14 @@ pub(crate) async fn history(
     let history = history_service::list(&app, &caller, &address, page).await?;
     let (versions, newest) = (history.versions.into_iter(), history.newest);
     if query.get("output-type").is_some_and(|form| form == "service") {
-        return json(&ServiceHistory {
+        return json_list(ServiceHistory {
             updates: versions.map(|version| service_info(version, newest)).collect(),
             items_per_page: page.map_or(newest, |page| page.size),
             total: newest,
-        });
+        })
+        .await;
     }
-    json(&History { updates: versions.map(info).collect() })
+    json_list(History { updates: versions.map(info).collect() }).await
 }
 
 /// The entry of a version.
@@ -43,7 +44,7 @@ pub(crate) async fn update(
     VersionPath(version): VersionPath,
 ) -> Answer {
     let (version, newest) = history_service::entry(&app, &caller, &address, version).await?;
-    json(&service_info(version, newest))
+    json_list(service_info(version, newest)).await
 }
 
 /// What a page of the history shows of a version.
@@ -110,11 +111,12 @@ pub(crate) async fn previews(
     let page = page_of(&query)?.unwrap_or(PageOf { size: PAGE_MAX, page: 1 });
     let oldest_first = query.get("asc").is_some_and(|asc| asc == "true");
     let found = previews_service::list(&app, &caller, &address, version, page, oldest_first).await?;
-    json(&ServiceHistory {
+    json_list(ServiceHistory {
         updates: found.page.into_iter().map(|preview| preview_info(preview, found.newest)).collect(),
         items_per_page: page.size,
         total: found.total,
     })
+    .await
 }
 
 /// A version, and the previews before it. The server does not know which updates belong to a pull request, so
@@ -129,11 +131,12 @@ pub(crate) async fn timeline(
     let before = Some(version.version.saturating_sub(1));
     let page = PageOf { size: PAGE_MAX, page: 1 };
     let previews = previews_service::list(&app, &caller, &address, before, page, false).await?;
-    json(&Timeline {
+    json_list(Timeline {
         update: service_info(version, newest),
         collated_update_events: Vec::new(),
         previews: previews.page.into_iter().map(|preview| preview_info(preview, newest)).collect(),
     })
+    .await
 }
 
 fn preview_info(preview: Previewed, latest_version: u64) -> ServiceUpdate {

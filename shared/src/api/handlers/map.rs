@@ -4,7 +4,7 @@ use axum::extract::State;
 
 use crate::api::app::App;
 use crate::api::path::OrgPath;
-use crate::api::response::{Answer, json};
+use crate::api::response::{Answer, json_list};
 use crate::domain::tfstate::StateStatus;
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
@@ -37,10 +37,11 @@ pub(crate) async fn of_org(State(app): State<App>, caller: Caller, OrgPath(org):
         stale: is_stale,
         outputs,
     };
-    json(&DependencyMap {
+    json_list(DependencyMap {
         nodes: nodes.into_iter().map(node).collect(),
         edges: arrows.into_iter().map(edge).collect(),
         apart,
         cut: is_cut,
     })
+    .await
 }

@@ -7,7 +7,7 @@ use crate::api::app::App;
 use crate::api::body::JsonBody;
 use crate::api::path::{MemberPath, OrgPath};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::services::Error;
@@ -114,5 +114,5 @@ pub(crate) async fn teams_of(
     caller: Caller,
     MemberPath(org, login): MemberPath,
 ) -> Answer {
-    json(&TeamsOfMember { teams: teams::of_member(&app, &caller, &org, &login).await? })
+    json_list(TeamsOfMember { teams: teams::of_member(&app, &caller, &org, &login).await? }).await
 }

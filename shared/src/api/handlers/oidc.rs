@@ -9,7 +9,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::extensions::Peer;
 use crate::api::path::{IssuerPath, IssuerText, OrgPath};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::names::OrgName;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -121,7 +121,7 @@ fn shown(Registered { id, issuer }: Registered) -> Issuer {
 /// The issuers of an organization.
 pub(crate) async fn issuers(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let all = issuers::list(&app, &caller, &org).await?;
-    json(&Issuers { oidc_issuers: all.into_iter().map(shown).collect() })
+    json_list(Issuers { oidc_issuers: all.into_iter().map(shown).collect() }).await
 }
 
 /// Registers an issuer.
@@ -200,7 +200,7 @@ pub(crate) async fn policies(
     IssuerPath { org, id }: IssuerPath,
 ) -> Answer {
     let Registered { id, issuer } = issuers::get(&app, &caller, &org, &id).await?;
-    json(&Policies::of(id.to_string(), issuer))
+    json_list(Policies::of(id.to_string(), issuer)).await
 }
 
 /// Replaces the policies of an issuer.
@@ -219,7 +219,7 @@ pub(crate) async fn replace_policies(
 /// The consents of the user.
 pub(crate) async fn consents(State(app): State<App>, caller: Caller) -> Answer {
     let consents = consents::list(&app, &caller).await?;
-    json(&Consents { consents: consents.into_iter().map(Consent::from).collect() })
+    json_list(Consents { consents: consents.into_iter().map(Consent::from).collect() }).await
 }
 
 /// Consents to personal tokens for the jobs of an issuer.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::api::app::App;
 use crate::api::path::{SecondVersionPath, StackPath, VersionPath};
 use crate::api::query::{Parameters, number, position, write_position};
-use crate::api::response::{Answer, json, json_of, user_named};
+use crate::api::response::{Answer, json_list, json_of, user_named};
 use crate::domain::deployment::Named;
 use crate::domain::resource_index::{Differences, PropertyChange, Row};
 use crate::domain::update::Outcome;
@@ -136,7 +136,7 @@ pub(crate) async fn history(
     let of = (urn(&query), version(&query)?);
     let found = Box::pin(history_service::list(&app, &caller, &address, of, from)).await?;
     let History { entries, next, end } = found;
-    json(&ResourceHistory {
+    json_list(ResourceHistory {
         entries: entries.into_iter().map(entry).collect(),
         continuation_token: write_position(next.map(|next| next.to_string())),
         ends: end.map(|end| {
@@ -148,6 +148,7 @@ pub(crate) async fn history(
             ResourceHistoryEnd { why: why.to_owned(), version }
         }),
     })
+    .await
 }
 
 fn entry(change: Change) -> ResourceHistoryEntry {

@@ -6,7 +6,7 @@ use crate::api::app::App;
 use crate::api::path::{OrgPath, RoleText, TeamPath};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::access::Scope;
 use crate::domain::names::{OrgName, TeamName};
 use crate::domain::role::{Right, Role};
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     caller.lists(&app, &org).await?;
     let is_asked = query.get("uxPurpose").is_none_or(|purpose| purpose.is_empty() || purpose == "role");
     let roles = Role::ALL.into_iter().filter(|_| is_asked).map(|role| shown(&org, role));
-    json(&Roles { roles: roles.collect() })
+    json_list(Roles { roles: roles.collect() }).await
 }
 
 /// A role.
@@ -117,7 +117,7 @@ pub(crate) async fn users(
     let members = bootstrap::members(&app, &caller, &org).await?;
     let role = parse(&role)?;
     let with_it = members.iter().filter(|(_, has)| *has == role);
-    json(&UsersWithRole { users: with_it.map(|(login, _)| Person::from(login)).collect() })
+    json_list(UsersWithRole { users: with_it.map(|(login, _)| Person::from(login)).collect() }).await
 }
 
 /// The roles of a team on the whole organization.
@@ -128,7 +128,7 @@ fn everywhere(team: &ShownTeam) -> impl Iterator<Item = Role> {
 /// The role of a team on the whole organization, if it has one.
 pub(crate) async fn of_team(State(app): State<App>, caller: Caller, TeamPath(org, team): TeamPath) -> Answer {
     let team = teams::get(&app, &caller, &org, &team).await?;
-    json(&Roles { roles: everywhere(&team).map(|role| shown(&org, role)).collect() })
+    json_list(Roles { roles: everywhere(&team).map(|role| shown(&org, role)).collect() }).await
 }
 
 /// The role in the path, which the audit record has with its team.

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::api::app::App;
 use crate::api::query::Parameters;
-use crate::api::response::{Answer, json};
+use crate::api::response::{Answer, json, json_list};
 use crate::ports::Timestamp;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -52,10 +52,11 @@ pub(crate) async fn storage(State(app): State<App>, caller: Caller, Parameters(q
         bytes,
         unmeasured,
     };
-    json(&Storage {
+    json_list(Storage {
         organizations: parts.into_iter().map(shown).collect(),
         continuation_token: next.map(|next| write_position(&next)).transpose()?,
     })
+    .await
 }
 
 fn write_position(position: &Position) -> Result<String, Error> {

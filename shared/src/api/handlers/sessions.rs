@@ -5,19 +5,20 @@ use axum::extract::State;
 use crate::api::app::App;
 use crate::api::path::{BrowserText, MemberPath};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::services::caller::Caller;
 use crate::services::identity::session_requests;
 use crate::services::identity::sessions::Listed;
 use crate::wire::sessions::{EndedSessions, Session, Sessions};
 
-fn shown(listed: Vec<Listed>) -> Answer {
-    json(&Sessions { sessions: listed.into_iter().map(|one| Session::of(one.id, one.record)).collect() })
+async fn shown(listed: Vec<Listed>) -> Answer {
+    json_list(Sessions { sessions: listed.into_iter().map(|one| Session::of(one.id, one.record)).collect() })
+        .await
 }
 
 /// The sessions of the caller.
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Answer {
-    shown(session_requests::list(&app, &caller).await?)
+    shown(session_requests::list(&app, &caller).await?).await
 }
 
 /// Ends a session of the caller.
@@ -32,7 +33,7 @@ pub(crate) async fn list_of_member(
     caller: Caller,
     MemberPath(org, login): MemberPath,
 ) -> Answer {
-    shown(session_requests::list_of_member(&app, &caller, &org, &login).await?)
+    shown(session_requests::list_of_member(&app, &caller, &org, &login).await?).await
 }
 
 /// Ends a session of a member of the organization alone.

@@ -14,7 +14,9 @@ use crate::api::host::AskedHost;
 use crate::api::path::{OrgPath, ProgramPath, ProjectPath, StackPath, TagPath, VersionPath};
 use crate::api::query::{self, Parameters, position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_text, no_content, user_named};
+use crate::api::response::{
+    Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_list, json_text, no_content, user_named,
+};
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::Outcome;
@@ -294,10 +296,11 @@ pub(crate) async fn list_stacks(
         last_update_result: listed.name.newest.as_ref().map(|newest| newest.outcome.as_str().to_owned()),
         bytes: listed.name.newest.as_ref().map(|newest| newest.bytes),
     };
-    json(&Stacks {
+    json_list(Stacks {
         stacks: listed.into_iter().map(summary).collect(),
         continuation_token: next.map(|next| write_position(&next)).transpose()?,
     })
+    .await
 }
 
 /// A page of the deleted stacks of an organization that can be undeleted.
@@ -309,10 +312,11 @@ pub(crate) async fn list_deleted(
 ) -> Answer {
     caller.lists(&app, &org).await?;
     let (listed, next) = stacks::deleted::list_page(&app, &caller, &org, position(&query)?).await?;
-    json(&DeletedStacks {
+    json_list(DeletedStacks {
         deleted_stacks: listed.into_iter().map(deleted).collect(),
         continuation_token: query::write_position(next),
     })
+    .await
 }
 
 fn deleted(stack: stacks::deleted::Deleted) -> DeletedStack {

@@ -10,7 +10,7 @@ use crate::api::body::JsonBody;
 use crate::api::path::StatePath;
 use crate::api::query::{Parameters, number, position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, json_of};
+use crate::api::response::{Answer, json_list, json_of};
 use crate::domain::tfstate::Place;
 use crate::services::Error;
 use crate::services::caller::Caller;
@@ -71,7 +71,7 @@ pub(crate) async fn list(
         resources: page.listed.into_iter().map(Resource::from).collect(),
         continuation_token: write_position(next),
     };
-    json(&Both { first: of_text(which), second })
+    json_list(Both { first: of_text(which), second }).await
 }
 
 fn parse_token(position: &str) -> Option<(StateVersionRef, Place)> {
@@ -89,7 +89,7 @@ pub(crate) async fn get(
     let address = address_in(&query);
     let which = parse_version(query.get("version").map(String::as_str))?;
     let (which, detail) = resources::get(&app, &caller, &state, which, address).await?;
-    json(&Both { first: of_text(Some(which)), second: Both::<Resource, Around>::from(detail) })
+    json_list(Both { first: of_text(Some(which)), second: Both::<Resource, Around>::from(detail) }).await
 }
 
 /// The attributes of one resource of a version.
@@ -132,9 +132,10 @@ pub(crate) async fn history(
         by: version.by.login.to_string(),
         op: op.as_str().to_owned(),
     };
-    json(&StateResourceHistory {
+    json_list(StateResourceHistory {
         entries: events.into_iter().map(entry).collect(),
         unknown,
         continuation_token: next.map(|next| next.to_string()),
     })
+    .await
 }

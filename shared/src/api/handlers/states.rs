@@ -13,7 +13,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
 use crate::api::query::{Pairs, Parameters, parse_position, position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, json_gzip, json_of, no_content};
+use crate::api::response::{Answer, json, json_gzip, json_list, json_of, no_content};
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
@@ -70,10 +70,11 @@ pub(crate) async fn list(
         },
         second: standings.remove(&entry.id).map(shown_standing),
     };
-    json(&States {
+    json_list(States {
         states: listed.into_iter().map(summary).collect(),
         continuation_token: write_position(next),
     })
+    .await
 }
 
 fn shown_standing(staleness::InList { status, reads }: staleness::InList) -> StateStanding {
@@ -129,12 +130,12 @@ pub(crate) async fn list_deleted(
         ListedDeletedState::of(address.project.into(), address.state.into(), deleted, until)
     };
     let states = listed.into_iter().map(shown).collect();
-    json(&DeletedStates { states, continuation_token: write_position(next) })
+    json_list(DeletedStates { states, continuation_token: write_position(next) }).await
 }
 
 /// The organization's rules for the labels of its states.
 pub(crate) async fn label_policy(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
-    json(&ShownLabelPolicy::from(label_policy::get(&app, &caller, &org).await?))
+    json_list(ShownLabelPolicy::from(label_policy::get(&app, &caller, &org).await?)).await
 }
 
 /// Replaces the label policy. A repeat changes nothing.
@@ -169,12 +170,13 @@ pub(crate) async fn compliance(
         labels: entry.labels,
         violations: violations.into_iter().map(Into::into).collect(),
     };
-    json(&Compliance {
+    json_list(Compliance {
         policy_version: report.policy_version,
         checked: report.checked,
         states: report.found.into_iter().map(shown).collect(),
         continuation_token: write_position(report.next),
     })
+    .await
 }
 
 /// Creates a state. The client may choose its id; a repeat with the same id returns the same state.
@@ -225,7 +227,7 @@ pub(crate) async fn get(
         false => None,
     };
     let state = WireState { outputs, ..WireState::of(found.id.to_string(), found.head.value, lock) };
-    json(&Both { first: state, second: standing })
+    json_list(Both { first: state, second: standing }).await
 }
 
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
@@ -333,7 +335,11 @@ pub(crate) async fn locks(
         state: state.address.state.into(),
         lock: Lock::of(holder, has_expired, now),
     };
-    json(&Locks { locks: held.into_iter().map(listed).collect(), continuation_token: write_position(next) })
+    json_list(Locks {
+        locks: held.into_iter().map(listed).collect(),
+        continuation_token: write_position(next),
+    })
+    .await
 }
 
 /// The holder of a state's lock; `null` if it is free.
@@ -392,10 +398,11 @@ pub(crate) async fn versions(
         .map_err(|_| Error::Invalid(InvalidInput::ContinuationToken))?;
     let (versions, more) = states::versions::versions(&app, &caller, &state, before).await?;
     let last = versions.last().map(|version| version.version.to_string());
-    json(&Versions {
+    json_list(Versions {
         versions: versions.into_iter().map(Into::into).collect(),
         continuation_token: last.filter(|_| more),
     })
+    .await
 }
 
 /// One version.
@@ -446,13 +453,14 @@ pub(crate) async fn diff(
     OtherVersionPath(other): OtherVersionPath,
 ) -> Answer {
     let difference = states::versions::compare(&app, &caller, &state, &one, &other).await?;
-    json(&Difference {
+    json_list(Difference {
         resources: difference.resources.map(Into::into),
         changed_properties: difference.paths.into_iter().map(Into::into).collect(),
         outputs_added: difference.outputs_added,
         outputs_changed: difference.outputs_changed,
         outputs_removed: difference.outputs_removed,
     })
+    .await
 }
 
 /// Makes an old version or a refused write the next version.
@@ -472,7 +480,8 @@ pub(crate) async fn restore(
 /// The refused writes that are stored.
 pub(crate) async fn rejected(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
     let rejected = states::versions::rejected(&app, &caller, &state).await?;
-    json(&AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
+    json_list(AllRejected { rejected: rejected.into_iter().map(|(id, it)| Rejected::of(id, it)).collect() })
+        .await
 }
 
 /// The current outputs with their values.
@@ -497,7 +506,7 @@ pub(crate) async fn outputs(State(app): State<App>, caller: Caller, StatePath(st
 pub(crate) async fn schemas(State(app): State<App>, caller: Caller, StatePath(state): StatePath) -> Answer {
     let states::schemas::Schemas { schemas, outputs, .. } =
         states::schemas::get(&app, &caller, &state).await?;
-    json(&Schemas::of(schemas, &outputs))
+    json_list(Schemas::of(schemas, &outputs)).await
 }
 
 /// Changes the schemas. Neither old nor new writes are refused because of them.
@@ -530,7 +539,7 @@ pub(crate) async fn all_outputs(
     let named = |Named { name, is_secret }| NamedOutput { name, secret: is_secret };
     let shown = |listed| with_outputs(listed, |output| Ok(named(output)));
     let sources = listed.into_iter().map(shown).collect::<Result<_, Error>>()?;
-    json(&AllOutputs { sources, continuation_token: write_position(next) })
+    json_list(AllOutputs { sources, continuation_token: write_position(next) }).await
 }
 
 fn with_outputs<T, U>(

@@ -8,7 +8,7 @@ use crate::api::app::App;
 use crate::api::body::JsonBody;
 use crate::api::path::{MemberPath, OrgPath, StackPath, TeamPath};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::access::{Scope, TeamRole};
 use crate::domain::names::{EnvironmentName, Login, ProjectName, StackName, TeamName};
 use crate::domain::role::{Rights, Role};
@@ -126,12 +126,12 @@ fn whole(team: &ShownTeam) -> Team {
 /// The teams of an organization that the caller sees.
 pub(crate) async fn list(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let teams = teams::list(&app, &caller, &org).await?;
-    json(&Teams { teams: teams.iter().map(brief).collect() })
+    json_list(Teams { teams: teams.iter().map(brief).collect() }).await
 }
 
 /// A team.
 pub(crate) async fn get(State(app): State<App>, caller: Caller, TeamPath(org, team): TeamPath) -> Answer {
-    json(&whole(&teams::get(&app, &caller, &org, &team).await?))
+    json_list(whole(&teams::get(&app, &caller, &org, &team).await?)).await
 }
 
 /// Creates a team. Its creator is not in it.
@@ -232,7 +232,11 @@ pub(crate) async fn list_of_stack(
     StackPath(address): StackPath,
 ) -> Answer {
     let teams = teams::of_stack(&app, &caller, &address).await?;
-    json(&TeamsOfStack { project_name: address.project.into(), teams: teams.iter().map(of_stack).collect() })
+    json_list(TeamsOfStack {
+        project_name: address.project.into(),
+        teams: teams.iter().map(of_stack).collect(),
+    })
+    .await
 }
 
 /// Sets the permission of a team on a stack.
@@ -263,10 +267,11 @@ pub(crate) async fn collaborators(
         permission: number(rights.highest_role()),
         user: Person::from(login),
     };
-    json(&Collaborators {
+    json_list(Collaborators {
         stack_creator_user_name: located.head.value.created_by.as_ref().map(ToString::to_string),
         users: members.iter().map(collaborator).collect(),
     })
+    .await
 }
 
 /// What a member has on a stack, by its sources.
@@ -282,13 +287,14 @@ pub(crate) async fn of_member_on_stack(
         team: brief(team),
         permission: number(rights.highest_role()),
     };
-    json(&PermissionsOfMember {
+    json_list(PermissionsOfMember {
         explicit_permission: explicit.map_or(0, number),
         organization_default: number(role),
         organization_role: if role == Role::Admin { "admin" } else { "member" }.to_owned(),
         team_permissions: own.map(permission).collect(),
         user_info: Person::from(&login),
     })
+    .await
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, TokensPath};
 use crate::api::query::{Parameters, number, parse_position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, no_content};
+use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::access::Scope;
 use crate::domain::names::{OrgName, TokenName};
 use crate::domain::role::Role;
@@ -41,7 +41,7 @@ pub(crate) async fn list(
 ) -> Answer {
     let owner = owner(&caller, &path)?;
     let PageQuery { shows, after, max } = page_query(&query)?;
-    shown(token_requests::list(&app, &caller, &owner, shows, after.as_ref(), max).await?)
+    shown(token_requests::list(&app, &caller, &owner, shows, after.as_ref(), max).await?).await
 }
 
 /// The tokens of a member that work in the organization alone.
@@ -54,7 +54,7 @@ pub(crate) async fn list_of_member(
     let PageQuery { shows, after, max } = page_query(&query)?;
     let (org, login) = path.member()?;
     let page = token_requests::list_of_member(&app, &caller, org, login, shows, after.as_ref(), max);
-    shown(page.await?)
+    shown(page.await?).await
 }
 
 /// The part of a list that a query asks for.
@@ -86,11 +86,12 @@ fn page_query(query: &HashMap<String, String>) -> Result<PageQuery, Error> {
     Ok(PageQuery { shows, after, max: max.ok_or_else(invalid)? })
 }
 
-fn shown(page: TokenPage) -> Answer {
-    json(&Tokens {
+async fn shown(page: TokenPage) -> Answer {
+    json_list(Tokens {
         tokens: page.tokens.into_iter().map(|token| Token::of(token.entry, token.used)).collect(),
         continuation_token: write_position(page.next.map(String::from)),
     })
+    .await
 }
 
 /// The owner that the path names; the caller if it names none.

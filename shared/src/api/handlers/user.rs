@@ -4,7 +4,7 @@ use axum::extract::State;
 
 use crate::api::app::App;
 use crate::api::path::OrgPath;
-use crate::api::response::{Answer, json, user_named};
+use crate::api::response::{Answer, json, json_list, user_named};
 use crate::domain::names::Login;
 use crate::domain::role::Role;
 use crate::services::caller::Caller;
@@ -25,7 +25,7 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         organization: login.clone(),
         team: of.team().map(ToString::to_string),
     });
-    json(&User {
+    json_list(User {
         id: login.clone(),
         github_login: login.clone(),
         name: login,
@@ -38,6 +38,7 @@ pub(crate) async fn user(caller: Caller) -> Answer {
         is_managed_by_multi_org: false,
         token_info,
     })
+    .await
 }
 
 /// The organization of stacks that are named without one.
@@ -49,7 +50,7 @@ pub(crate) async fn default_organization(caller: Caller) -> Answer {
 /// The members of an organization.
 pub(crate) async fn members(State(app): State<App>, caller: Caller, OrgPath(org): OrgPath) -> Answer {
     let members = bootstrap::members(&app, &caller, &org).await?;
-    json(&Members { members: members.into_iter().map(shown_member).collect() })
+    json_list(Members { members: members.into_iter().map(shown_member).collect() }).await
 }
 
 /// A member, as Pulumi Cloud shows one.
