@@ -21,7 +21,6 @@ pub(crate) struct Deployment {
     name: String,
     /// Its resources on AWS, by logical name.
     pub(crate) resources: BTreeMap<String, String>,
-    /// Its outputs.
     pub(crate) outputs: BTreeMap<String, String>,
 }
 

@@ -23,7 +23,6 @@ enum Literal {
     Prints(&'static str),
     /// A text that must not be in that, since clients search for it first and it means something else.
     PrintsNot(&'static str),
-    /// The whole message.
     Message(&'static str),
     /// A header with this value.
     Header(&'static str, &'static str),

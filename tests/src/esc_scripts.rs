@@ -88,7 +88,6 @@ pub async fn run(only: Option<&str>) -> Result<Report, Box<dyn std::error::Error
 struct Fixture {
     /// Its revisions, the oldest first.
     revisions: Vec<Written>,
-    /// Its tags.
     tags: BTreeMap<String, String>,
 }
 
@@ -96,7 +95,6 @@ struct Fixture {
 struct Written {
     /// Its text, with secrets sealed as in the published scripts.
     text: String,
-    /// Its tags.
     tags: Vec<String>,
     /// Its replacement and the reason, if it was retracted.
     retracted: Option<(u64, String)>,

@@ -45,7 +45,6 @@ pub enum Answers {
 
 /// An issuer.
 pub struct Issuer {
-    /// Its address.
     pub url: String,
     keys: Mutex<BTreeMap<String, Arc<EcdsaKeyPair>>>,
     answers: Mutex<Answers>,
@@ -213,7 +212,6 @@ pub fn claims_of(ci: &str, audience: &str, now: i64) -> Value {
 
 /// An issuer that serves HTTPS on this machine. Dropping it ends the server.
 pub struct Served {
-    /// The issuer.
     pub issuer: Arc<Issuer>,
     /// The file with the certificate of its authority, for `SSL_CERT_FILE`.
     pub authority: PathBuf,

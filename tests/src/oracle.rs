@@ -22,7 +22,6 @@ use crate::tools;
 /// A base and the journal of an update that started from it.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// Its source.
     #[serde(default)]
     pub name: String,
     /// A bare deployment, or `null`.
@@ -236,9 +235,7 @@ fn ask_renames(questions: String) -> io::Result<Vec<Value>> {
 pub struct SaveRequest {
     /// `checkpointverbatim` or `checkpointdelta`.
     pub endpoint: String,
-    /// The body.
     pub body: String,
-    /// The text.
     pub text: String,
 }
 

@@ -239,9 +239,7 @@ pub struct Output {
     pub command: String,
     /// The exit code; `None` if a signal ended it, or if it has not ended.
     pub code: Option<i32>,
-    /// Its stdout.
     pub stdout: String,
-    /// Its stderr.
     pub stderr: String,
 }
 

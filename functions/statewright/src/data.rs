@@ -168,7 +168,6 @@ pub(crate) async fn open_target(location: &StoreLocation, aws: &args::AwsStore) 
     })
 }
 
-/// The store on AWS, but with this table.
 /// An opened place for backups, which stores only blobs.
 pub(crate) struct OpenShelf {
     /// Has blobs, but no ledger and no keys.

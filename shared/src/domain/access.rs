@@ -176,7 +176,6 @@ macro_rules! text_form {
 pub enum Grantee {
     /// Every member of the organization. Machines are not members.
     Everybody,
-    /// A member.
     User(Login),
     /// The members and the tokens of a team.
     Team(TeamName),
@@ -582,7 +581,6 @@ pub fn ranges(access: &Access, actor: &Actor<'_>, right: Right) -> Vec<NameRange
 pub enum Reason {
     /// The role of the member or of the machine.
     OwnRole(Role),
-    /// A grant.
     Grant(Grant),
 }
 

@@ -57,7 +57,6 @@ pub enum Expect {
 pub struct Write {
     /// The item that is written or checked. No two writes of a commit name the same key.
     pub key: ItemKey,
-    /// The condition.
     pub expect: Expect,
     /// What happens to the item.
     pub action: WriteAction,
@@ -70,7 +69,6 @@ pub enum WriteAction {
     Put {
         /// The new revision; random, chosen by the caller.
         revision: Revision,
-        /// The new content.
         value: Bytes,
         /// See [`Item::expires`].
         expires: Option<Timestamp>,

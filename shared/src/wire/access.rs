@@ -76,7 +76,6 @@ pub struct Team {
     /// The roles on single names, which reach stacks, states and environments alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stacks: Option<Vec<StackPermission>>,
-    /// The same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environments: Option<Vec<EnvironmentPermission>>,
     /// The caller's role in the team: none, member or admin.
@@ -149,7 +148,6 @@ pub struct TeamEdit {
     pub new_description: Option<String>,
     #[serde(default)]
     pub member_action: Option<TeamAction>,
-    /// A login.
     #[serde(default)]
     pub member: Option<String>,
     #[serde(default)]
@@ -278,7 +276,6 @@ pub struct Roles {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleDetails {
-    /// Its name.
     pub id: String,
     /// The organization's name.
     pub org_id: String,
@@ -400,7 +397,6 @@ pub struct OwnTeam {
 /// What a grant gives to the caller.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct OwnGrant {
-    /// The part.
     pub on: String,
     pub role: Role,
     pub rights: Vec<String>,
@@ -422,7 +418,6 @@ pub struct ExplainedRight {
 /// What gives a right: the role in the organization, or a grant.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Because {
-    /// The role.
     pub role: Role,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,

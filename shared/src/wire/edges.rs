@@ -58,7 +58,6 @@ pub struct NewEdge {
     /// The producer. Its output may not exist yet.
     pub producer: String,
     pub output: String,
-    /// The consumer.
     pub consumer: String,
     /// The name of the input in the consumer; derived from the others if absent.
     #[serde(default)]
@@ -81,7 +80,6 @@ pub struct EdgeEdit {
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
     pub id: String,
-    /// The producer.
     pub producer: End,
     pub output: String,
     /// The name of the input in the consumer.

@@ -177,7 +177,6 @@ pub struct Versions {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateStack<'a> {
-    /// The name.
     pub stack_name: String,
     #[serde(default, deserialize_with = "bounded::members")]
     pub tags: Option<BTreeMap<String, String>>,
@@ -210,7 +209,6 @@ pub struct StackTag {
 pub struct Stack {
     /// Opaque.
     pub id: String,
-    /// The organization.
     pub org_name: String,
     pub project_name: String,
     pub stack_name: String,
@@ -256,7 +254,6 @@ pub struct Stacks {
 pub struct StackSummary {
     /// Opaque.
     pub id: String,
-    /// The organization.
     pub org_name: String,
     pub project_name: String,
     pub stack_name: String,
@@ -302,7 +299,6 @@ pub struct DeletedStack {
     pub version: u64,
     /// In Unix seconds.
     pub deleted_at: i64,
-    /// A login.
     pub deleted_by: String,
     /// Until when it can be undeleted, in Unix seconds.
     pub until: i64,
@@ -506,10 +502,8 @@ pub struct Imported {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RenameStack {
-    /// The new name.
     #[serde(default)]
     pub new_name: Option<String>,
-    /// The new project.
     #[serde(default)]
     pub new_project: Option<String>,
 }
@@ -518,7 +512,6 @@ pub struct RenameStack {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TransferStack {
-    /// The new organization.
     #[serde(default)]
     pub to_org: Option<String>,
 }
@@ -552,7 +545,6 @@ pub struct Plaintext {
 /// `POST {stack}/decrypt`, and the answer to an encrypt.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Ciphertext {
-    /// The ciphertext.
     pub ciphertext: Base64,
 }
 
@@ -748,7 +740,6 @@ pub struct RequestedBy {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Config {
-    /// The environment.
     pub environment: String,
     /// The secrets provider of the stack's state.
     #[serde(default, skip_serializing_if = "String::is_empty")]

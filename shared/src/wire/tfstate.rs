@@ -290,7 +290,6 @@ pub struct Broken {
     pub rule: &'static str,
     /// The label key.
     pub key: Option<String>,
-    /// A description.
     pub message: String,
 }
 
@@ -350,13 +349,10 @@ pub struct NewState {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StateEdit {
-    /// The new project.
     #[serde(default)]
     pub project: Option<String>,
-    /// The new name.
     #[serde(default)]
     pub state: Option<String>,
-    /// The new policy.
     #[serde(default)]
     pub policy: Option<Policy>,
     /// Labels to set; `null` removes one. Others stay.
@@ -425,7 +421,6 @@ pub struct State {
     pub version: u64,
     /// When the current version was written, RFC 3339.
     pub last_write: Option<String>,
-    /// The current text.
     pub current: Option<Text>,
     /// Requirements for writers.
     pub policy: Policy,

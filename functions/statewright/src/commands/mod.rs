@@ -300,7 +300,6 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
 #[error("the child process exited with code {0}")]
 pub(crate) struct EndsWith(pub(crate) u8);
 
-/// A usage error: exit code 2, like those of the argument parser.
 /// The next step for an error whose message has none.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     match error.downcast_ref::<Failure>() {

@@ -32,11 +32,6 @@ use super::resource::Resource;
 use super::urn::ROOT_STACK_TYPE;
 use crate::ports::Timestamp;
 
-/// A text that is not a deployment. The message says what was expected and where.
-/// The notice for the CLI in `metadata.integrity_error` of a state that it will refuse.
-/// The version of the deployment's schema, as the CLI sets it here.
-/// The program that wrote the state.
-/// The fault.
 /// What the server reads of a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection<'a> {

@@ -69,7 +69,6 @@ pub(crate) struct Metadata<'a> {
 /// What to write as `integrity_error`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum IntegrityMember {
-    /// The original.
     #[default]
     AsRead,
     /// This text, or none.

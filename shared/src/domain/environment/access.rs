@@ -14,9 +14,7 @@ pub struct Accessor {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A property.
     Key(String),
-    /// An element.
     Index(usize),
 }
 

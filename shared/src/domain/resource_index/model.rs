@@ -29,7 +29,6 @@ impl Damaged {
 pub struct Row<T = String> {
     /// The URN.
     pub urn: T,
-    /// The type.
     pub own_type: T,
     /// The ID, cut at [`ID_CHARS_MAX`]; empty if it has none.
     pub id: T,

@@ -60,7 +60,6 @@ pub struct Edit<'a> {
     /// The replaced range.
     #[serde(rename = "Span")]
     pub span: Span,
-    /// The replacement.
     #[serde(rename = "NewText", borrow)]
     pub new_text: Cow<'a, str>,
 }
@@ -93,7 +92,6 @@ pub enum DeltaError {
     Beyond {
         /// The edit, counted from 0.
         index: usize,
-        /// Its end.
         end: u64,
         /// The length of the text.
         bytes: usize,

@@ -164,7 +164,6 @@ pub enum Supply {
     Nothing,
     /// The newest version has no such output.
     NoOutput,
-    /// The output exists.
     Value {
         /// Whether the consumer ran with another value; `None` if it has not run since the edge was added.
         changed: Option<bool>,

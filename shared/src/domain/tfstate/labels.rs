@@ -132,7 +132,6 @@ impl From<LabelNumber> for Value {
 pub enum LabelValue {
     Text(String),
     Number(LabelNumber),
-    /// A boolean.
     Bool(bool),
 }
 

@@ -67,11 +67,7 @@ pub enum AccessError {
         "the `{org}` organization enforces a max access token expiry of `{days_max}` days that your current token does not \
          meet. Please generate a new token with a TTL meeting your org's threshold to perform this request."
     )]
-    TokenLivesTooLong {
-        org: OrgName,
-        /// Its limit.
-        days_max: u32,
-    },
+    TokenLivesTooLong { org: OrgName, days_max: u32 },
     /// The request is for admins of the server.
     #[error(
         "this is for admins of the server, and {0} is none, or the token is limited: the operator names them with `statewright \

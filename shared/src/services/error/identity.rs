@@ -110,22 +110,7 @@ pub enum IdentityError {
     RemovesSelf(OrgName),
     /// An admin of an organization does not invite this user.
     #[error("{login} cannot be invited here: {why}")]
-    NotInvited {
-        /// The user.
-        login: Login,
-        /// The reason.
-        why: &'static str,
-    },
-    /// The holder of an invitation signs in as the user, who may have rights in more than the organization.
-    #[error(
-        "{login} cannot be invited here: {why}. The operator makes a link with `statewright user invite {login}`"
-    )]
-    InvitedByOperator {
-        /// The user.
-        login: Login,
-        /// What gives the user other rights.
-        why: &'static str,
-    },
+    NotInvited { login: Login, why: &'static str },
     /// This server has no such role.
     #[error("role {0:?} not found: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     NoRole(String),
