@@ -82,10 +82,14 @@ pub fn all() -> Vec<(&'static str, Build)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
 
+    use crate::aws::AWS_PREVIEWS;
+    use crate::esc::ESC_ORACLE;
     use crate::go::GoTool;
-    use crate::pulumi::{OLDER_PULUMI, PULUMI, PULUMI_LANGUAGE_YAML};
+    use crate::helpers::{CLOUD_SHAPES, REPLAY_ORACLE};
+    use crate::pulumi::{BENCH_PROVIDER, OLDER_PULUMI, PULUMI, PULUMI_LANGUAGE_YAML};
     use crate::states::{TERRAFORM, TOFU};
     use crate::*;
 
@@ -107,5 +111,27 @@ mod tests {
         assert!(PULUMI.link.ends_with(&format!("=v{PULUMI_VERSION}")));
         assert_eq!(of(pinned(&OLDER_PULUMI, "github.com/pulumi/pulumi/pkg/v3 ")), OLDER_PULUMI_VERSION);
         assert!(OLDER_PULUMI.link.ends_with(&format!("=v{OLDER_PULUMI_VERSION}")));
+    }
+
+    /// Go compiles a package once for all programs that have the same versions of it and of what it imports.
+    #[test]
+    fn helpers_have_the_versions_of_the_client() {
+        let versions = |folder: &str| -> BTreeMap<String, String> {
+            let text = fs::read_to_string(cache::sources(folder).join("go.mod")).unwrap();
+            text.lines()
+                .filter_map(|line| {
+                    let (module, version) = line.trim().trim_start_matches("require ").split_once(" v")?;
+                    Some((module.to_owned(), version.split(' ').next()?.to_owned()))
+                })
+                .collect()
+        };
+        let client = versions(PULUMI.folder);
+        for helper in [&AWS_PREVIEWS, &BENCH_PROVIDER, &CLOUD_SHAPES, &ESC_ORACLE, &REPLAY_ORACLE] {
+            for (module, version) in versions(helper.folder) {
+                let own = helper.folder;
+                let of_client = client.get(&module).unwrap_or(&version);
+                assert_eq!(version, *of_client, "{own}: another version of {module} than pulumi-cli has");
+            }
+        }
     }
 }
