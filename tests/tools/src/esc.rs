@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use sha2::{Digest as _, Sha256};
 
 use crate::cache::{self, Ready, copy_tree, feed, in_cache, short_hex};
-use crate::go::{GoTool, build, go, module};
+use crate::go::{GoTool, WITHOUT_DEBUG_TABLES, build, go, module};
 use crate::pulumi::PULUMI;
 use crate::{ToolError, or_panic};
 
@@ -91,7 +91,8 @@ pub(crate) fn build_scripts() -> Result<(Ready, PathBuf), ToolError> {
         fs::write(&added, &source).map_err(ToolError::io("cannot write", &added))?;
         let built = go(&tree.path().join("pkg"))?
             // Without `-vet=off`, Go checks the sources of all 1,400 packages in addition to compiling them.
-            .args(["test", "-c", "-vet=off", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"])
+            .args(["test", "-c", "-vet=off", "-trimpath", "-buildvcs=false", WITHOUT_DEBUG_TABLES])
+            .args(["-ldflags=-s -w", "-o"])
             .arg(folder.join(NAME))
             .arg(format!("./{PACKAGE}"))
             .output()

@@ -35,6 +35,10 @@ pub(crate) struct GoTool {
 const GO_ENVIRONMENT: [(&str, &str); 4] =
     [("CGO_ENABLED", "0"), ("GOFLAGS", ""), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")];
 
+/// Makes no debug tables, which the linker would leave out: a sixth of the processor time of a build. Programs that are
+/// built with the same flags share their packages.
+pub(crate) const WITHOUT_DEBUG_TABLES: &str = "-gcflags=all=-dwarf=false";
+
 /// The command `go` in a folder. It ignores the environment's build settings, except for the source of
 /// modules.
 pub(crate) fn go(folder: &Path) -> Result<Command, ToolError> {
@@ -90,6 +94,7 @@ pub(crate) fn build(tool: &GoTool) -> Result<Ready, ToolError> {
         "-trimpath".to_owned(),
         "-mod=readonly".to_owned(),
         "-buildvcs=false".to_owned(),
+        WITHOUT_DEBUG_TABLES.to_owned(),
         format!("-ldflags=-s -w{}", tool.link),
     ];
     let mut key = Sha256::new();
