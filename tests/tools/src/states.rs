@@ -9,7 +9,7 @@ use crate::or_panic;
 /// The version of OpenTofu; `tests/tools/tofu/go.mod` pins the same one.
 pub const TOFU_VERSION: &str = "1.12.6";
 
-/// The version of Terraform, the last under a free licence; `tests/tools/terraform/go.mod` pins the same one.
+/// The version of Terraform, the last under a free license; `tests/tools/terraform/go.mod` pins the same one.
 pub const TERRAFORM_VERSION: &str = "1.5.7";
 
 pub(crate) const TOFU: GoTool =

@@ -41,7 +41,7 @@ pub enum InvalidProof {
     Host,
     #[error("its query is not that of a presigned GetCallerIdentity")]
     Query,
-    #[error("it does not sign the host and {SERVER_HEADER} alone")]
+    #[error("its signed headers are not exactly the host and {SERVER_HEADER}")]
     Headers,
     #[error("it was made for another server")]
     Server,

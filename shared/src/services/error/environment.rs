@@ -93,8 +93,8 @@ pub enum EnvironmentError {
     /// A revision cannot replace itself.
     #[error("a revision cannot replace itself: name another one")]
     ReplacesItself,
-    /// The replacement for a revision was retracted itself.
-    #[error("revision {0} was retracted itself: name another one")]
+    /// The revision that should replace a retracted one was retracted too.
+    #[error("revision {0} was retracted too: name another one")]
     ReplacementRetracted(u64),
     /// The environment would have too many tags.
     #[error("the environment has too many tags: use at most {max} of each kind")]

@@ -31,7 +31,7 @@ pub(super) struct Add {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Remove {
-    /// The edge: its id, or the name of the input.
+    /// The dependency: its id, or the name of the input.
     #[arg(value_name = "INPUT")]
     edge: String,
 }
@@ -41,7 +41,7 @@ pub(super) struct List {
     /// List what other states read from this one, instead of what it reads.
     #[arg(long)]
     from: bool,
-    /// List the edges of all states of the organization.
+    /// List the dependencies of all states of the organization.
     #[arg(long, conflicts_with = "from")]
     all: bool,
 }

@@ -84,8 +84,8 @@ pub(super) struct Publish {
     /// The update [default: the one that locks the stack].
     #[arg(long, value_name = "ID")]
     update: Option<String>,
-    /// The last good slot of the log; 0 for none. Later slots are left out, although the client was told that
-    /// they are saved. A log that can be read completely is published completely.
+    /// The last slot of the log to publish, which must be readable; 0 for none. Later slots are left out, although the
+    /// server acknowledged them. A log that can be read completely is published completely.
     #[arg(long, value_name = "N")]
     slot: u64,
 }
