@@ -26,15 +26,19 @@ use statewright_tests::tools;
 use crate::support::SECRET_PROGRAM;
 
 /// Why a block does not run.
-const REASONS: [(&str, &str); 4] = [
+const REASONS: [(&str, &str); 5] = [
     ("aws", "it needs an AWS account"),
     ("docker", "it needs Docker"),
     ("ci", "it needs a job of a CI, or the CI's issuer on the Internet"),
+    ("person", "it needs a person who signs in with a browser"),
     ("build", "it compiles this tree or installs programs, which a test of this tree cannot do to itself"),
 ];
 
 /// What blocks that are not for a shell are.
 const OTHERS: [&str; 4] = ["hcl", "json", "text", "yaml"];
+
+/// How a line of a shell begins. Written as another kind of block, it would be neither run nor parsed.
+const COMMANDS: [&str; 7] = ["aws ", "cargo ", "curl ", "export ", "pulumi ", "statewright ", "tofu "];
 
 /// A page whose blocks run.
 struct Page {
@@ -343,7 +347,7 @@ fn every_shell_block_runs_or_says_why_not() {
     for path in found {
         let page = path.strip_prefix(&root).unwrap().to_str().unwrap();
         let runs = PAGES.iter().any(|it| it.path == page);
-        for Block { line, info, .. } in blocks(&fs::read_to_string(&path).unwrap()) {
+        for Block { line, info, text } in blocks(&fs::read_to_string(&path).unwrap()) {
             match info.strip_prefix("sh") {
                 Some("") => {
                     assert!(runs, "{page}:{line}: no test runs this block, and it does not say why");
@@ -355,7 +359,9 @@ fn every_shell_block_runs_or_says_why_not() {
                     skipped += 1;
                 }
                 None => {
-                    assert!(OTHERS.contains(&info.as_str()), "{page}:{line}: what is a block of {info:?}?")
+                    assert!(OTHERS.contains(&info.as_str()), "{page}:{line}: what is a block of {info:?}?");
+                    let is_shell = |line: &str| COMMANDS.iter().any(|start| line.starts_with(start));
+                    assert!(!text.lines().any(is_shell), "{page}:{line}: a block for a shell is `sh`");
                 }
             }
         }
