@@ -64,7 +64,7 @@ async fn shop(app: &TestApp) -> Stack<'_> {
 }
 
 #[tokio::test]
-async fn account() {
+async fn answers_about_the_account_stay_the_same() {
     let app = TestApp::memory().await;
     assert_answer!("capabilities", app.get("/api/capabilities").send().await);
     assert_answer!("cli_version", app.get("/api/cli/version").send().await);
@@ -76,7 +76,7 @@ async fn account() {
 }
 
 #[tokio::test]
-async fn stacks() {
+async fn answers_about_stacks_stay_the_same() {
     let app = TestApp::memory().await;
     let path = format!("/api/stacks/{ORG}/shop");
     let body = json!({ "stackName": "dev", "tags": { "pulumi:runtime": "yaml" } });
@@ -101,7 +101,7 @@ async fn stacks() {
 }
 
 #[tokio::test]
-async fn secrets() {
+async fn answers_about_secrets_stay_the_same() {
     let app = TestApp::memory().await;
     let stack = shop(&app).await;
     let sealed = stack.post("/encrypt", &json!({ "plaintext": "c2VjcmV0" })).send().await;
@@ -120,7 +120,7 @@ async fn secrets() {
 }
 
 #[tokio::test]
-async fn update() {
+async fn answers_of_an_update_stay_the_same() {
     let app = TestApp::memory().await;
     let stack = shop(&app).await;
     let mut program = program(false);
@@ -181,7 +181,7 @@ async fn update() {
 }
 
 #[tokio::test]
-async fn kinds() {
+async fn answers_of_each_kind_of_update_stay_the_same() {
     let app = TestApp::memory().await;
     let stack = shop(&app).await;
     for kind in ["preview", "refresh", "destroy"] {
