@@ -236,6 +236,12 @@ async fn everything_else(functions: &Functions) {
     for tail in ["resource", "resource/history", "resource/neighbours"] {
         get(&format!("/api/stacks/{ORG}/whole/dev/{tail}?urn={urn}")).await;
     }
+    let secret = format!("/api/stacks/{ORG}/whole/dev/resource/secret");
+    for version in [1, 99] {
+        let ask = json!({ "urn": urn, "version": version, "path": "/outputs/none" });
+        let (status, refused) = send(functions, &http, &Method::POST, &secret, &ask).await;
+        assert_eq!(status, 404, "{refused}");
+    }
     inspect_update().await;
     let restore = format!("{}/api/stacks/{ORG}/whole/dev/updates/1/restore", functions.url);
     let restored = http.post(restore).header("Authorization", format!("token {}", functions.token));

@@ -207,6 +207,17 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
             on_stack(&json!({ "ciphertext": ciphertext, "ciphertexts": [ciphertext] }))
         }
         "/decrypt/log-decryption" | "/decrypt/log-batch-decryption" => on_stack(&json!({})),
+        "/resource/secret" => {
+            let quoted = json!({ "plaintext": "InNlY3JldCI=" });
+            let sealed = stack.post("/encrypt", &quoted).send().await.expect(200);
+            let mut resource = stack.resource("a");
+            resource["outputs"]["password"] = json!({
+                "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+                "ciphertext": sealed["ciphertext"],
+            });
+            stack.import(&deployment(&[resource])).await;
+            on_stack(&json!({ "urn": stack.urn("a"), "path": "/outputs/password" }))
+        }
         "/import" => on_stack(&deployment(&[])),
         "/updates/{version}/restore" => {
             stack.import(&deployment(&[])).await;
@@ -328,8 +339,17 @@ async fn each_row_with_wrong_credentials_leaves_one_record() {
 /// A row that returns secrets is an action, whatever its name.
 #[test]
 fn each_row_that_answers_secrets_is_an_action() {
-    let secret =
-        ["/export", "/outputs", "decrypt", "/text", "/open", "/yaml/check", "{session}", "{stack}/config"];
+    let secret = [
+        "/export",
+        "/outputs",
+        "decrypt",
+        "/resource/secret",
+        "/text",
+        "/open",
+        "/yaml/check",
+        "{session}",
+        "{stack}/config",
+    ];
     for route in ROUTES {
         // The names of outputs without values.
         let is_list = route.path == "/api/orgs/{org}/outputs";
@@ -396,6 +416,7 @@ fn sent(route: &Route) -> Value {
         (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
         (_, "schemas") => json!({ "infer": true }),
         (_, "values") => json!({ "address": "terraform_data.a" }),
+        (_, "secret") => json!({ "urn": "urn:pulumi:dev::web::pkg:m:T::a", "path": "/outputs/a" }),
         ("PATCH", "{guid}") => json!({ "state": "other" }),
         ("POST", _) if is_protocol => text(9, &[]),
         ("PUT", "access") => json!({ "teams": {}, "grants": [] }),

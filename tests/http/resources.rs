@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -294,6 +296,102 @@ async fn one_resource_has_properties_without_secrets_and_relations() {
     let seen = stack.get(&path).token(&viewer).send().await.expect(200);
     assert_eq!(seen["inputs"], json!({ "size": "[masked]", "list": "[masked]" }));
     assert_eq!((&seen["valuesHidden"], &seen["id"]), (&json!(true), &json!("id-a")));
+}
+
+/// A version whose resource `a` has secrets of this server, and of another provider.
+async fn with_secrets(stack: &Stack<'_>) {
+    let seal = async |plaintext: &str| {
+        let body = json!({ "plaintext": STANDARD.encode(plaintext) });
+        let answer = stack.post("/encrypt", &body).send().await.expect(200);
+        sealed(answer["ciphertext"].as_str().unwrap())
+    };
+    let settings = json!({ "key": seal(r#""in-text""#).await, "region": "eu" }).to_string();
+    let more = json!({
+        "inputs": { "users": [{ "a/b": seal(r#"{"n":[1,2]}"#).await }], "settings": settings, "size": 3 },
+        "outputs": {
+            "password": seal(r#""hunter2""#).await, "odd": seal("not JSON").await,
+            "phrase": sealed("v1:7Jc0VtK1:AAAA"), "other": sealed("AAAA"),
+        },
+    });
+    stack.import(&deployment(&[with(stack, "a", &more), stack.resource("b")])).await;
+}
+
+#[tokio::test]
+async fn a_secret_of_a_resource_is_opened_and_recorded() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    with_secrets(&stack).await;
+    stack.publish(&["a"]).await;
+    let ask = |path: &str| json!({ "urn": stack.urn("a"), "version": 1, "path": path });
+    let planner = app.member_with_role(Role::Plan, "paula", "laptop").await;
+    let reveal = async |path: &str| {
+        let call = stack.post("/resource/secret", &ask(path)).token(&planner);
+        call.send().await.expect(200)
+    };
+    app.take_audit();
+    assert_eq!(reveal("/outputs/password").await, json!({ "version": 1, "value": "hunter2" }));
+    let records = app.take_audit();
+    let [record] = &records[..] else { panic!("not one record: {records:?}") };
+    assert_eq!((&record["action"], &record["user"]), (&json!("secrets.reveal"), &json!("paula")));
+    let expected = format!("version 1, /outputs/password of {}", stack.urn("a"));
+    assert_eq!(record["detail"], expected);
+    assert!(!record.to_string().contains("hunter2"), "{record}");
+    assert_eq!(reveal("/inputs/users/0/a~1b").await["value"], json!({ "n": [1, 2] }));
+    let text = reveal("/inputs/settings").await["value"].as_str().unwrap().to_owned();
+    let text: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(text, json!({ "key": "in-text", "region": "eu" }));
+    // A later version is the current one.
+    let current = json!({ "urn": stack.urn("a"), "path": "/outputs/password" });
+    let refused = stack.post("/resource/secret", &current).send().await.refused(404);
+    assert!(refused.contains("version 2") && refused.contains("has no secret"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_is_no_secret_of_the_server_is_not_opened() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    with_secrets(&stack).await;
+    let ask = |path: &str| json!({ "urn": stack.urn("a"), "path": path });
+    for path in ["/outputs/phrase", "/outputs/other", "/outputs/odd"] {
+        let refused = stack.post("/resource/secret", &ask(path)).send().await.refused(409);
+        assert!(refused.contains("pulumi stack export --show-secrets"), "{path}: {refused}");
+    }
+    for path in
+        ["", "/", "/inputs", "/inputs/size", "/inputs/users/1/x", "/outputs/password/ciphertext", "/id"]
+    {
+        let refused = stack.post("/resource/secret", &ask(path)).send().await.refused(404);
+        assert!(refused.contains("has no secret"), "{path}: {refused}");
+    }
+    let path = "/outputs/password";
+    for (body, status) in [
+        (json!({ "path": path }), 400),
+        (json!({ "urn": stack.urn("x"), "path": path }), 404),
+        (json!({ "urn": stack.urn("a"), "path": path, "delete": true }), 404),
+        (json!({ "urn": stack.urn("a"), "path": path, "version": 9 }), 404),
+        (json!({ "urn": stack.urn("a"), "path": path, "version": "1" }), 400),
+        (json!({ "urn": stack.urn("a"), "place": path }), 400),
+    ] {
+        stack.post("/resource/secret", &body).send().await.refused(status);
+    }
+    for role in [Role::View, Role::Outputs] {
+        let token = app.member_with_role(role, &format!("one-{role:?}").to_lowercase(), "laptop").await;
+        let refused = stack.post("/resource/secret", &ask(path)).token(&token).send().await.refused(403);
+        assert!(refused.contains("plan") && !refused.contains("hunter2"), "{refused}");
+    }
+    let foreign = app.other_user("fred", "elsewhere").await;
+    stack.post("/resource/secret", &ask(path)).token(&foreign).send().await.refused(404);
+}
+
+#[tokio::test]
+async fn i10_cheap_a_secret_takes_three_reads_of_blobs() {
+    let (app, counter) = counted().await;
+    let stack = Stack::new(&app).await;
+    with_secrets(&stack).await;
+    let ask = json!({ "urn": stack.urn("a"), "path": "/outputs/password" });
+    counter.take();
+    stack.post("/resource/secret", &ask).send().await.expect(200);
+    // The head, the directory of the index, the entry, the text, and the record.
+    assert_eq!(describe_calls(counter.take()), "1 get, 1 commit, 3 blob get (5)");
 }
 
 #[tokio::test]

@@ -481,6 +481,8 @@ fn reason_of_stack(error: &StackError) -> Reason {
         StackError::Pruned { .. } => Reason::StackVersionErased,
         StackError::NotIndexed { .. } => Reason::StackVersionNotIndexed,
         StackError::NoResource { .. } => Reason::ResourceNotFound,
+        StackError::NoSecret { .. } => Reason::SecretNotFound,
+        StackError::SecretElsewhere(_) => Reason::SecretElsewhere,
         StackError::NoTag { .. } => Reason::TagNotFound,
         // The CLI looks for "already exists" in the text.
         StackError::Exists(_) => Reason::StackExists,

@@ -69,7 +69,9 @@ use crate::wire::pulumi::{
     ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate,
     Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
-use crate::wire::resources::{ResourceHistory, ResourceNeighbours, Resources, VersionDifferences};
+use crate::wire::resources::{
+    AskSecret, OpenedSecret, ResourceHistory, ResourceNeighbours, Resources, VersionDifferences,
+};
 use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
 use crate::wire::state_resources::{AskValues, StateResourceHistory};
@@ -897,6 +899,12 @@ routes! {
         auth: Token, needs: View, group: Read,
         query: [query::URN, query::VERSION, query::DELETE, query::HOPS],
         answer: Json(of::<ResourceNeighbours>), id: GetStackResourceNeighbours,
+    }
+    /// Open one secret of a resource of a stack
+    POST "/api/stacks/{org}/{project}/{stack}/resource/secret" => resources::secret {
+        auth: Token, needs: Plan, group: Secrets, audit: "secrets.reveal",
+        body: of::<AskSecret>,
+        answer: Json(of::<OpenedSecret>), id: OpenStackResourceSecret,
     }
     /// Create an update
     POST "/api/stacks/{org}/{project}/{stack}/update" => updates::create_update {

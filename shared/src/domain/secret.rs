@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::json::{Reader, Visitor, unquote};
+use super::json::{Reader, Visitor, members, unquote};
 
 /// The key that marks an object in a state as special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
 pub(super) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
@@ -73,6 +73,101 @@ pub fn masked(text: &str) -> Option<String> {
     }
     shown.push_str(text.get(from..)?);
     Some(shown)
+}
+
+/// Levels of objects and arrays that lead to a secret, at most. Each is a pass over the text.
+const LEVELS_MAX: usize = 100;
+
+/// What [`masked`] shows as one secret.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sealed {
+    /// A secret: its ciphertext.
+    Secret(String),
+    /// A string of JSON that has secrets: what it has.
+    Text(Value),
+}
+
+impl Sealed {
+    /// Finds the secret at a place of a JSON text. The place is a JSON pointer (RFC 6901) such as `/outputs/list/0`.
+    /// `None` if nothing is there, or a value that is not a secret.
+    pub fn at(text: &str, pointer: &str) -> Option<Self> {
+        let found = value_at(text, pointer)?;
+        if masked(found).as_deref() != Some(SHOWN) {
+            return None;
+        }
+        match serde_json::from_str(found).ok()? {
+            Value::Object(members) if is_secret(&members) => {
+                Some(Self::Secret(members.get("ciphertext")?.as_str()?.to_owned()))
+            }
+            Value::String(text) => {
+                let inner = serde_json::from_str(&text).ok()?;
+                any_secret(&inner).then_some(Self::Text(inner))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+
+    /// The ciphertexts, in the order that [`Sealed::opened`] expects for their plaintexts.
+    pub fn ciphertexts(&self) -> Vec<&str> {
+        match self {
+            Self::Secret(ciphertext) => vec![ciphertext],
+            Self::Text(value) => ciphertexts(value),
+        }
+    }
+
+    /// The value as JSON. Each plaintext is JSON; `None` if one is missing or is not JSON.
+    pub fn opened(self, plaintexts: Vec<Vec<u8>>) -> Option<String> {
+        match self {
+            Self::Secret(_) => {
+                let text = String::from_utf8(plaintexts.into_iter().next()?).ok()?;
+                is_json(&text).then_some(text)
+            }
+            Self::Text(mut value) => {
+                let values: Result<Vec<Value>, _> =
+                    plaintexts.iter().map(|text| serde_json::from_slice(text)).collect();
+                replace(&mut value, &mut values.ok()?.into_iter());
+                serde_json::to_string(&value.to_string()).ok()
+            }
+        }
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    let mut reader = Reader::new(text);
+    let read = reader.raw();
+    read.and_then(|_| reader.finish()).is_ok()
+}
+
+/// The text of the value at a JSON pointer.
+fn value_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
+    let names = pointer.strip_prefix('/')?;
+    if names.split('/').count() > LEVELS_MAX {
+        return None;
+    }
+    let mut here = text.trim_ascii();
+    for name in names.split('/') {
+        let name = name.replace("~1", "/").replace("~0", "~");
+        let inner = match here.starts_with('[') {
+            true => item_at(here, name.parse().ok()?)?,
+            false => members(here).ok()?.into_iter().rfind(|(key, _)| key.name == name.as_str())?.1,
+        };
+        here = inner.trim_ascii();
+    }
+    Some(here)
+}
+
+fn item_at(text: &str, wanted: usize) -> Option<&str> {
+    let (mut number, mut found) = (0, None);
+    let items = Reader::new(text).array(|reader| {
+        let item = reader.raw()?;
+        if number == wanted {
+            found = Some(item);
+        }
+        number += 1;
+        Ok(())
+    });
+    items.ok()?;
+    found
 }
 
 /// Finds the secrets in a text.
@@ -179,6 +274,43 @@ mod tests {
         let other = secret.replace(SECRET, "c44067f5952c0a294b673a41bacd8c17");
         assert_eq!(masked(&other).unwrap(), other, "assets and references are no secrets");
         assert_eq!(masked("{\"a\":"), None);
+    }
+
+    #[test]
+    fn a_secret_is_found_by_its_place() {
+        let secret = |text: &str| format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"{text}"}}"#);
+        let inside = serde_json::to_string(&format!(r#"{{"b":{}}}"#, secret("CCCC"))).unwrap();
+        let text = format!(
+            r#"{{"inputs":{{"a/b":[0, {}],"~":{{"":{}}},"text":{inside},"plain":"x"}}}}"#,
+            secret("AAAA"),
+            secret("BBBB")
+        );
+        let at = |pointer: &str| Sealed::at(&text, pointer);
+        assert_eq!(at("/inputs/a~1b/1"), Some(Sealed::Secret("AAAA".to_owned())));
+        assert_eq!(at("/inputs/~0/"), Some(Sealed::Secret("BBBB".to_owned())));
+        assert_eq!(at("/inputs/text").unwrap().ciphertexts(), ["CCCC"]);
+        for wrong in ["", "/", "inputs", "/inputs", "/inputs/a~1b", "/inputs/a~1b/0", "/inputs/a~1b/2"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+        for wrong in ["/inputs/plain", "/inputs/plain/x", "/inputs/a~1b/1/ciphertext", "/inputs/a~1b/-1"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+        assert_eq!(at(&"/inputs".repeat(LEVELS_MAX + 1)), None);
+    }
+
+    #[test]
+    fn an_opened_secret_is_json() {
+        let secret = Sealed::Secret("AAAA".to_owned());
+        let open = |text: &str| secret.clone().opened(vec![text.as_bytes().to_vec()]);
+        assert_eq!(open(r#"{"n":1e400}"#).as_deref(), Some(r#"{"n":1e400}"#), "as it was encrypted");
+        assert_eq!((open("hunter2"), secret.clone().opened(Vec::new())), (None, None));
+        let inside = json_with(&format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"AAAA"}}"#));
+        let opened = inside.opened(vec![br#""hunter2""#.to_vec()]);
+        assert_eq!(opened.as_deref(), Some(r#""{\"b\":\"hunter2\"}""#));
+    }
+
+    fn json_with(secret: &str) -> Sealed {
+        Sealed::Text(serde_json::from_str(&format!(r#"{{"b":{secret}}}"#)).unwrap())
     }
 
     #[test]

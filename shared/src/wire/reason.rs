@@ -76,6 +76,7 @@ reasons! {
     404 "stack_version_not_found" StackVersionNotFound: "The stack has no such version, or no version yet.";
     404 "stack_version_erased" StackVersionErased: "The version is older than the versions that the server keeps.";
     404 "resource_not_found" ResourceNotFound: "The version has no such resource.";
+    404 "secret_not_found" SecretNotFound: "The resource has no secret at this place.";
     404 "stack_config_not_found" StackConfigNotFound: "The server does not store the configuration of this stack.";
     404 "update_not_found" UpdateNotFound: "The stack has no such update.";
     404 "tag_not_found" TagNotFound: "The stack or environment has no such tag.";
@@ -97,6 +98,7 @@ reasons! {
     409 "stack_exists" StackExists: "A stack of this name exists.";
     409 "stack_protected" StackProtected: "The stack is protected: it cannot be deleted, destroyed, emptied or transferred until an admin lifts the protection.";
     409 "stack_version_not_indexed" StackVersionNotIndexed: "The version has no index of its resources, and is too large to be read without one. The operator runs `statewright stack index`.";
+    409 "secret_elsewhere" SecretElsewhere: "The server did not encrypt this secret, so it cannot open it. Use the passphrase or the key of its secrets provider.";
     409 "stack_locked" StackLocked: "Another update holds the stack. Wait for it, or cancel it.";
     409 "update_of_other_user" UpdateOfOtherUser: "Another user created the update.";
     409 "update_not_ready" UpdateNotReady: "The update is in another step: for example, it was not started, or has ended.";

@@ -181,6 +181,32 @@ pub struct ResourceDetail {
     pub source_position: Option<String>,
 }
 
+/// The body that asks for one secret of a resource.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AskSecret {
+    /// The URN of the resource.
+    #[serde(default)]
+    pub urn: String,
+    /// Whether it is the one that waits for its deletion.
+    #[serde(default)]
+    pub delete: bool,
+    /// The version; the current one if absent.
+    #[serde(default)]
+    pub version: Option<u64>,
+    /// The place as a JSON pointer (RFC 6901), such as `/outputs/password` or `/inputs/users/0/key`.
+    #[serde(default)]
+    pub path: String,
+}
+
+/// An opened secret of a resource.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OpenedSecret {
+    /// The version that has it.
+    pub version: u64,
+    pub value: Box<RawValue>,
+}
+
 /// A property that a version changed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResourceChange {

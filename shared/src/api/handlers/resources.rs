@@ -6,9 +6,11 @@ use axum::extract::State;
 use serde_json::value::RawValue;
 
 use crate::api::app::App;
+use crate::api::body::JsonBody;
 use crate::api::path::{SecondVersionPath, StackPath, VersionPath};
 use crate::api::query::{Parameters, number, position, write_position};
-use crate::api::response::{Answer, json_list, json_of, user_named};
+use crate::api::request_context::RequestContext;
+use crate::api::response::{Answer, json, json_of, user_named};
 use crate::domain::deployment::Named;
 use crate::domain::resource_index::{Differences, PropertyChange, Row};
 use crate::domain::update::Outcome;
@@ -17,6 +19,7 @@ use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
 use crate::services::stacks::resources::history::{Change, End, History};
 use crate::services::stacks::resources::neighbours::Neighbours;
+use crate::services::stacks::resources::secret::{self as secret_service, Revealed};
 use crate::services::stacks::resources::{
     Detail, Listing, PAGE, PAGE_MAX, Page, Position, Related, Which, get, history as history_service, list,
     neighbours as neighbours_service,
@@ -24,8 +27,9 @@ use crate::services::stacks::resources::{
 use crate::services::stacks::versions;
 use crate::wire::Both;
 use crate::wire::resources::{
-    DifferingResource, RelatedResource, ResourceDetail, ResourceEdge, ResourceHistory, ResourceHistoryEnd,
-    ResourceHistoryEntry, ResourceNeighbours, ResourceRow, Resources, VersionDifferences,
+    AskSecret, DifferingResource, OpenedSecret, RelatedResource, ResourceDetail, ResourceEdge,
+    ResourceHistory, ResourceHistoryEnd, ResourceHistoryEntry, ResourceNeighbours, ResourceRow, Resources,
+    VersionDifferences,
 };
 
 /// A page of the resources of a version, filtered, or those below one.
@@ -111,6 +115,26 @@ pub(crate) async fn resource(
         source_position: view.source_position,
     };
     json_of(bytes, Both { first: ResourceRow::of(row, false), second: more }).await
+}
+
+/// One secret of a resource. The audit trail has its place.
+pub(crate) async fn secret(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    StackPath(address): StackPath,
+    JsonBody(AskSecret { urn, delete, version, path }): JsonBody<AskSecret>,
+) -> Answer {
+    const DETAIL_CHARS_MAX: usize = 200;
+    let which = Which { urn: &urn, version, is_delete: delete };
+    let found = Box::pin(secret_service::open(&app, &caller, &address, which, &path)).await?;
+    let Revealed { version, value } = found;
+    let shown =
+        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(DETAIL_CHARS_MAX).collect() };
+    context.detail(format!("version {version}, {} of {}", shown(&path), shown(&urn)));
+    let broken = |error| Error::Broken(format!("the secret does not read back: {error}"));
+    let value = RawValue::from_string(value).map_err(broken)?;
+    json_of(value.get().len(), OpenedSecret { version, value }).await
 }
 
 fn shown_related(Related { row, kinds }: Related) -> RelatedResource {

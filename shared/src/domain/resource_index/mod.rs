@@ -29,7 +29,9 @@ pub use self::model::{
     DELETED_MAX, Damaged, Edge, EdgeKind, Entry, FIRST_ROWS, Flag, Flags, ID_CHARS_MAX, Row,
 };
 pub use self::scan::{Scanned, scan};
-pub use self::view::{Differences, Op, PropertyChange, View, changes, differences, is_same_resource};
+pub use self::view::{
+    Differences, Op, PropertyChange, View, changes, differences, is_same_resource, is_text_of,
+};
 
 #[cfg(test)]
 mod tests;

@@ -230,6 +230,11 @@ fn renamed(text: &str, then: &str, now: &str) -> String {
     }
 }
 
+/// Whether the text of a resource is of this URN, also under a different name of the stack.
+pub fn is_text_of(text: &str, urn: &str) -> bool {
+    read(text).is_some_and(|resource| is_same_resource(&resource.urn, urn))
+}
+
 /// Whether two URNs name the same resource, also under different names of the stack.
 pub fn is_same_resource(one: &str, other: &str) -> bool {
     normal_urn(one) == normal_urn(other)

@@ -40,6 +40,7 @@ pub const ACTIONS: &[&str] = &[
     "password.set",
     "policy.set",
     "secrets.open",
+    "secrets.reveal",
     "secrets.show",
     "session.begin",
     "session.end",

@@ -63,6 +63,25 @@ pub enum StackError {
         /// The start of the URN that the request names.
         urn: String,
     },
+    /// The resource has no secret at the place that the request names.
+    #[error(
+        "version {version} of stack {address} has no secret at {path:?} of this resource: send a place where its `inputs` \
+         or `outputs` have one, such as \"/outputs/password\""
+    )]
+    NoSecret {
+        /// The stack that the request names.
+        address: StackAddress,
+        /// The version that the request is about.
+        version: u64,
+        /// The start of the place that the request names.
+        path: String,
+    },
+    /// The server has no key for a secret: a passphrase or a key of a cloud encrypts it, or another server did.
+    #[error(
+        "this server did not encrypt this secret of stack {0}, so it cannot open it: run `pulumi stack export \
+         --show-secrets` where the passphrase or the key of its secrets provider is"
+    )]
+    SecretElsewhere(StackAddress),
     /// The stack was never updated.
     #[error("stack {0} has never been updated: run `pulumi up` first")]
     NeverUpdated(StackAddress),

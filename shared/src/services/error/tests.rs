@@ -363,6 +363,8 @@ fn stacks() -> Vec<StackError> {
         S::Pruned { address: stack(), version: 1, oldest: 4 },
         S::NotIndexed { address: stack(), version: 3 },
         S::NoResource { address: stack(), version: 3, urn: "urn:pulumi:dev::web::t:m:T::a".to_owned() },
+        S::NoSecret { address: stack(), version: 3, path: "/outputs/password".to_owned() },
+        S::SecretElsewhere(stack()),
         S::NeverUpdated(stack()),
         S::NoTag { address: stack(), tag: tag.clone() },
         S::Exists(stack()),

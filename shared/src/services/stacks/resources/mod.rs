@@ -3,6 +3,7 @@
 
 pub mod history;
 pub mod neighbours;
+pub mod secret;
 
 use std::collections::BTreeSet;
 
@@ -108,7 +109,17 @@ pub(super) async fn find(
     address: &StackAddress,
     version: Option<u64>,
 ) -> Result<Found, Error> {
-    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
+    let located = takeover::locate_settled(ctx, caller, address).await?;
+    version_of(ctx, located, address, version).await
+}
+
+/// Reads a version of a stack, by default the one that its head names.
+async fn version_of(
+    ctx: &Context,
+    Located { id, head }: Located,
+    address: &StackAddress,
+    version: Option<u64>,
+) -> Result<Found, Error> {
     let head = head.value;
     Ok(match version {
         Some(version) if version != head.version => {
