@@ -320,11 +320,32 @@ async fn a_session_that_ends_loses_nothing_that_was_typed() {
     page.sees("text=Your session is over").await;
     let typed = page.run(&json!({ "command": "input", "what": editor })).await;
     assert_eq!(typed, "values:\n  region: eu-1\n");
+    page.sees("a[target=_blank]:has-text('Sign in')").await;
     // A page without such a text leads to the sign-in, and back.
     page.run(&json!({ "command": "problems" })).await;
     page.click("button:has-text('Drop changes')").await;
     page.open(&format!("{console}/{ORG}/-/locks")).await;
     page.sees("input[name=login]").await;
+}
+
+#[tokio::test]
+async fn a_form_stays_when_the_session_ends_and_works_after_that() {
+    let app = TestApp::on(BACKEND).await;
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/-/members")).await;
+    page.click("button:has-text('Invite')").await;
+    let login = "[role=alertdialog] input";
+    page.fill(login, "carol").await;
+    page.run(&json!({ "command": "forget" })).await;
+    page.click("[role=alertdialog] button:has-text('Make the link')").await;
+    page.sees("[role=alertdialog] :text('Your session is over')").await;
+    page.sees("[role=alertdialog] a[target=_blank]:has-text('Sign in')").await;
+    assert_eq!(page.run(&json!({ "command": "input", "what": login })).await, "carol");
+    page.run(&json!({ "command": "problems" })).await;
+    page.run(&json!({ "command": "recall" })).await;
+    page.click("[role=alertdialog] button:has-text('Make the link')").await;
+    page.click("button:has-text('I have it')").await;
+    page.sees("tr:has-text('carol')").await;
+    assert!(!page.text().await.contains("Your session is over"));
 }
 
 /// A definition with a secret.

@@ -443,7 +443,8 @@ fn word_of_exchange(error: &ExchangeError) -> &'static str {
 
 fn reason_of_sign_in(error: &SignInError) -> Reason {
     match error {
-        SignInError::NoSession | SignInError::SessionTooOld => Reason::SignInNeeded,
+        SignInError::NoSession => Reason::SignInNeeded,
+        SignInError::SessionTooOld => Reason::SignInTooOld,
         SignInError::OtherSite => Reason::OtherSite,
         SignInError::NoProvider(_) => Reason::ProviderNotFound,
         SignInError::ProviderDown(_) | SignInError::NoWeb => Reason::ProviderUnavailable,

@@ -123,7 +123,7 @@ pub(super) fn for_browser(browser: &Browser, method: &Method, mut response: Resp
         return response;
     }
     let Some(ErrorText { text, reason }) = response.extensions().get().cloned() else { return response };
-    let is_to_sign_in = reason == Reason::SignInNeeded;
+    let is_to_sign_in = matches!(reason, Reason::SignInNeeded | Reason::SignInTooOld);
     let page = match is_to_sign_in && method == Method::GET {
         true => see_other(&sign_in_for(&browser.target)),
         false => failed(&text, is_to_sign_in).with_status(response.status()),

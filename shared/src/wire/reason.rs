@@ -51,6 +51,7 @@ reasons! {
     401 "unauthenticated" Unauthenticated: "The request has no credentials that this server knows. Log in again.";
     401 "token_expired" TokenExpired: "The access token or the client certificate has expired. Make a new one.";
     401 "sign_in_needed" SignInNeeded: "No person is signed in with this browser, or the user's provider has to confirm the user. Sign in at `/signin`.";
+    401 "sign_in_too_old" SignInTooOld: "The person signed in with this browser too long ago for this. Sign in again at `/signin`.";
     403 "role_too_low" RoleTooLow: "The user or the token may not do this. An admin of the organization or the operator can grant more.";
     403 "token_lives_too_long" TokenLivesTooLong: "The access token has more time left than the organization allows, or no end. Create one that expires earlier.";
     403 "state_forbidden" StateForbidden: "The state does not exist, or the caller may not use it. It is not 404, which clients take for an empty state.";

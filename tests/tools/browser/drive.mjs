@@ -13,6 +13,8 @@ const browser = await playwright.launch({
   headless: true,
 });
 let context;
+// Of a session that a test ended for a while.
+let cookies = [];
 let page;
 let problems = [];
 // Whether our server seems not to run.
@@ -116,7 +118,12 @@ const commands = {
   value: async ({ what }) => page.innerText(what),
   input: async ({ what }) => page.inputValue(what),
   // As if the session had ended: its cookie is gone, and the page stays.
-  forget: async () => void (await context.clearCookies()),
+  forget: async () => {
+    cookies = await context.cookies();
+    await context.clearCookies();
+  },
+  // As if the person had signed in with another tab.
+  recall: async () => void (await context.addCookies(cookies)),
   wait: async ({ url }) => void (await page.waitForURL((at) => at.href.startsWith(url))),
   focused: async () => page.evaluate(() => document.activeElement?.textContent || document.activeElement?.name || ""),
   problems: async () => problems.splice(0),

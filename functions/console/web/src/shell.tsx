@@ -8,6 +8,7 @@ import * as queries from "./api/queries";
 import { useRights } from "./rights";
 import { type Theme, setTheme, useTheme } from "./theme";
 import { Icon, type IconName } from "./ui/icons";
+import { SessionOver } from "./ui/parts";
 
 const Palette = lazy(() => import("./palette"));
 
@@ -222,6 +223,7 @@ export function Shell() {
         {shown !== undefined && <Nav org={shown} path={path} />}
       </header>
       <main id="main" ref={main} tabIndex={-1}>
+        <SessionOver />
         <Outlet />
       </main>
       {isOpen && shown !== undefined && (

@@ -85,10 +85,10 @@ export class ApiError extends Error {
 // A browser asks no other site for permission to send it, and no form can.
 const CONSOLE = { "X-Statewright-Console": "1" };
 
-// What a person has typed and not saved, on this page.
+// What would be lost with this page: what a person has typed and not saved, and open dialogs.
 let drafts = 0;
 
-/** Says that there is something typed and not saved, until what is returned is called. */
+/** Says that this page holds something that would be lost, until what is returned is called. */
 export function keepDraft(): () => void {
   drafts += 1;
   return () => {
@@ -96,17 +96,32 @@ export function keepDraft(): () => void {
   };
 }
 
-/** Leads to the page of sign-ins, and back to this address. */
-function signIn(): Promise<never> {
-  if (drafts > 0) {
-    // To leave would lose it.
-    const text = "Your session is over. What you typed is not saved, and still here: sign in in another tab, then go on.";
-    return Promise.reject(new ApiError(401, "session_over", text));
-  }
-  const here = window.location.pathname + window.location.search;
-  window.location.replace(`/signin?next=${encodeURIComponent(here)}`);
-  // Nothing is shown of a page that is about to go.
-  return new Promise(() => {});
+/** Whether the server has refused the session of this page, and answered nothing else since. */
+export const session = {
+  isOver: false,
+  listeners: new Set<() => void>(),
+  listen(listener: () => void) {
+    session.listeners.add(listener);
+    return () => void session.listeners.delete(listener);
+  },
+  set(isOver: boolean) {
+    if (session.isOver === isOver) return;
+    session.isOver = isOver;
+    for (const listener of session.listeners) listener();
+  },
+};
+
+/** The page of sign-ins, which leads back to this address. */
+export const signInAddress = () =>
+  `/signin?next=${encodeURIComponent(window.location.pathname + window.location.search)}`;
+
+/** Why a person has to sign in again, with what to do on a page that stays. */
+async function over(response: Response): Promise<ApiError> {
+  const { reason } = await refusal(response);
+  const isOld = reason === "sign_in_too_old";
+  const why = isOld ? "You signed in too long ago for this." : "You are not signed in any more.";
+  const text = `${why} Nothing was changed, and this page stays as it is: sign in in a new tab, then try again here.`;
+  return new ApiError(401, isOld ? reason : "session_over", text);
 }
 
 async function refusal(response: Response): Promise<ApiError> {
@@ -135,7 +150,18 @@ async function send(request: Request): Promise<Response> {
         : "The server does not answer, so it is not known whether this was done. Reload the page and look, before you try again.";
     throw new ApiError(0, "", text);
   }
-  if (response.status === 401) return signIn();
+  if (response.status === 401) {
+    // To leave would lose what is on the page. A change is always made from something on it.
+    if (request.method !== "GET" || drafts > 0) {
+      const error = await over(response);
+      if (error.reason === "session_over") session.set(true);
+      throw error;
+    }
+    window.location.replace(signInAddress());
+    // Nothing is shown of a page that is about to go.
+    return new Promise<never>(() => {});
+  }
+  session.set(false);
   if (!response.ok) throw await refusal(response);
   return response;
 }

@@ -18,7 +18,7 @@ import {
   TextArea,
   TextField,
 } from "react-aria-components";
-import { ApiError } from "../api/client";
+import { ApiError, keepDraft, session, signInAddress } from "../api/client";
 import { ago, date, instant, visible } from "../format";
 import { MASK, textOf } from "../values";
 import { type IconName, Icon } from "./icons";
@@ -233,6 +233,7 @@ const TITLES_BY_REASON: Record<string, string> = {
   label_policy_changed: "Somebody else changed this meanwhile",
   nothing_to_cancel: "It has ended by itself meanwhile",
   revision_not_found: "This revision is not here",
+  sign_in_too_old: "Sign in again",
   stack_locked: "An update holds the stack",
   stack_protected: "It is protected",
   stack_version_erased: "This version is erased",
@@ -255,6 +256,30 @@ const ADVICE_BY_REASON: Record<string, string> = {
   stack_locked: "Nothing was changed. Wait for the update, or cancel it on the page Locks.",
 };
 
+function SignIn() {
+  return (
+    <a className="button" href={signInAddress()} target="_blank" rel="noopener">
+      Sign in <span className="unseen">(in a new tab)</span>
+    </a>
+  );
+}
+
+/** Says that the session is over, on a page that stays because something on it would be lost. */
+export function SessionOver() {
+  const isOver = useSyncExternalStore(session.listen, () => session.isOver);
+  if (!isOver) return null;
+  return (
+    <div className="notice warn row" role="alert">
+      <span>
+        <strong>Your session is over.</strong> What you typed is not saved, and still here: sign in in a new tab, then go
+        on.
+      </span>
+      <span className="spring" />
+      <SignIn />
+    </div>
+  );
+}
+
 /** What went wrong, whether anything is lost, and what to do. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const isRefused = error instanceof ApiError && error.status === 403;
@@ -272,9 +297,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
         {advice && ` ${advice}`}
       </p>
       {refused?.status === 401 && (
-        <a className="button" href="/signin" target="_blank" rel="noopener">
-          Sign in
-        </a>
+        <SignIn />
       )}
       {again && !isRefused && (
         <Button className="button" onPress={again}>
@@ -546,6 +569,7 @@ export function Confirm({
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<unknown>();
   const dialog = useRef<HTMLElement>(null);
+  useEffect(keepDraft, []);
   const go = async () => {
     setRunning(true);
     setError(undefined);
@@ -610,6 +634,7 @@ export function Once({
   children: ReactNode;
   onClose: () => void;
 }) {
+  useEffect(keepDraft, []);
   return (
     // A press outside it does not close it: the text would be lost.
     <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
