@@ -122,6 +122,9 @@ async fn a_person_follows_a_stack_from_the_clients_link() {
     let text = page.text().await;
     assert!(text.contains("id-database") && !text.contains("hunter2"), "{text}");
     page.check_page("console-resource").await;
+    // A secret of a resource too.
+    page.click("section:has(h2:has-text('Inputs')) button:has-text('Show')").await;
+    page.sees("section:has(h2:has-text('Inputs')) code:has-text('hunter2')").await;
     page.fill(FILTER, "network").await;
     // The server filters.
     page.sees(".tree:not(:has([role=treeitem]:has-text('database')))").await;

@@ -1,7 +1,7 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { ApiError, type Got, address, read, readDefinition, readExactly, sendDefinition } from "./client";
+import { ApiError, type Got, address, read, readDefinition, readExactly, reveal, sendDefinition } from "./client";
 import type { Checked } from "../definitions";
 import { resealed } from "../values";
 
@@ -359,6 +359,13 @@ export const resource = (name: StackName, of: ResourceName) =>
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: EVERY_MINUTE,
   });
+
+/** Opens the secret at a place of a resource, which the audit trail records. The place is a JSON pointer. */
+export async function openSecret(name: StackName, of: ResourceName, path: string): Promise<unknown> {
+  const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/resource/secret", stackPath(name));
+  const found = (await reveal(url, { ...resourceQuery(of), path })) as { value: unknown };
+  return found.value;
+}
 
 /** A version that changed a resource. */
 export interface ResourceChange {

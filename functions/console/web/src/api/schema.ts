@@ -2030,6 +2030,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/resource/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Open one secret of a resource of a stack */
+        post: operations["OpenStackResourceSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/stacks/{orgName}/{projectName}/{stackName}/resources": {
         parameters: {
             query?: never;
@@ -3411,7 +3428,7 @@ export interface components {
              * @description A word for scripts. The body for a state that is locked has none.
              * @enum {string}
              */
-            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "resource_not_found" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_version_not_indexed" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "resources_unknown" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
+            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "sign_in_too_old" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "resource_not_found" | "secret_not_found" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_version_not_indexed" | "secret_elsewhere" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "resources_unknown" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
         };
     };
     responses: never;
@@ -11843,6 +11860,60 @@ export interface operations {
                             type?: string;
                             urn?: string;
                         }[];
+                        version?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    OpenStackResourceSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    delete?: boolean;
+                    path?: string;
+                    urn?: string;
+                    version?: number | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        value?: unknown;
                         version?: number;
                     };
                 };

@@ -9,11 +9,13 @@ import * as queries from "../api/queries";
 import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceName, ResourceRow, StackName } from "../api/queries";
 import { cloudPage } from "../clouds";
 import { count, kind, nameIn, number, plain, shortType, visible } from "../format";
+import { useRightsOnStack } from "../rights";
 import type { ResourcesSearch } from "../router";
 import { Diff, differenceOf } from "../ui/diff";
 import type { GraphEdge, GraphNode } from "../ui/graph";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Select, Table, Time, type Tone, Waiting } from "../ui/parts";
+import { ciphertext, hasSecret, isObject } from "../values";
 import { Value, useStackName } from "./stack";
 
 const Graph = lazy(() => import("../ui/graph"));
@@ -48,7 +50,35 @@ function ResourceLink({ of }: { of: Named & { name?: string } }) {
   );
 }
 
-function Properties({ title, of }: { title: string; of: Record<string, unknown> | undefined }) {
+const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
+
+/** The value at a place, with each secret in it opened by a request of its own. */
+async function opened(value: unknown, path: string, open: (path: string) => Promise<unknown>): Promise<unknown> {
+  if (ciphertext(value) !== undefined) return open(path);
+  if (Array.isArray(value)) {
+    const all: unknown[] = [];
+    for (const [index, one] of value.entries()) all.push(await opened(one, `${path}/${index}`, open));
+    return all;
+  }
+  if (!isObject(value)) return value;
+  const all: Record<string, unknown> = {};
+  for (const [name, one] of Object.entries(value)) all[name] = await opened(one, `${path}/${escaped(name)}`, open);
+  return all;
+}
+
+function Properties({
+  title,
+  path,
+  of,
+  open,
+}: {
+  title: string;
+  /** The place that has them. */
+  path: string;
+  of: Record<string, unknown> | undefined;
+  /** Opens the secret at a place; absent if the person may not. */
+  open?: (path: string) => Promise<unknown>;
+}) {
   const entries = Object.entries(of ?? {}).filter(([name]) => !name.startsWith("__"));
   return (
     <Card title={title} count={entries.length}>
@@ -62,11 +92,21 @@ function Properties({ title, of }: { title: string; of: Record<string, unknown> 
                 <code>{visible(name)}</code>
               </th>
               <td>
-                <Value value={value} />
+                <Value
+                  value={value}
+                  open={open && (() => opened(value, `${path}/${escaped(name)}`, open))}
+                />
               </td>
             </tr>
           ))}
         </Table>
+      )}
+      {entries.some(([, value]) => hasSecret(value)) && (
+        <p className="foot">
+          {open
+            ? "Showing a secret is recorded in the audit trail."
+            : "Showing a secret needs the role plan on this stack."}
+        </p>
       )}
     </Card>
   );
@@ -416,7 +456,10 @@ const TABS: [ResourcesSearch["show"], string][] = [
   ["neighbours", "Neighbours"],
 ];
 
-function Has({ of: resource }: { of: OneResource }) {
+function Has({ of: resource, named }: { of: OneResource; named: ResourceName }) {
+  const name = useStackName();
+  const may = useRightsOnStack(name);
+  const open = may("plan") ? (path: string) => queries.openSecret(name, named, path) : undefined;
   return (
     <>
       {resource.valuesHidden && (
@@ -424,8 +467,8 @@ function Has({ of: resource }: { of: OneResource }) {
           <Icon name="lock" /> Your role does not allow you to see values.
         </Notice>
       )}
-      <Properties title="Inputs" of={resource.inputs} />
-      <Properties title="Outputs" of={resource.outputs} />
+      <Properties title="Inputs" path="/inputs" of={resource.inputs} open={open} />
+      <Properties title="Outputs" path="/outputs" of={resource.outputs} open={open} />
       <Links
         title="Depends on"
         of={resource.dependencies}
@@ -485,7 +528,8 @@ export function One({ of }: { of: ResourceName }) {
           ) : show === "neighbours" ? (
             <Neighbours of={of} />
           ) : (
-            <Has of={found} />
+            // A shown secret is of this resource alone.
+            <Has key={`${of.delete ?? false} ${of.version} ${of.urn}`} of={found} named={of} />
           )}
         </>
       )}

@@ -233,6 +233,7 @@ const TITLES_BY_REASON: Record<string, string> = {
   label_policy_changed: "Somebody else changed this meanwhile",
   nothing_to_cancel: "It has ended by itself meanwhile",
   revision_not_found: "This revision is not here",
+  secret_elsewhere: "The server has no key for this secret",
   sign_in_too_old: "Sign in again",
   stack_locked: "An update holds the stack",
   stack_protected: "It is protected",
