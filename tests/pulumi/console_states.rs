@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::browser::Chromium;
 
 use crate::BACKEND;
 use crate::console::signed_in;
@@ -201,4 +202,28 @@ async fn a_state_gets_labels_and_another_name() {
     page.arrives(&format!("{console}/{ORG}/-/states/net/live/settings")).await;
     page.open(&format!("{console}/{ORG}/-/labels")).await;
     page.sees("text=None of 1 states breaks it").await;
+}
+
+#[tokio::test]
+async fn two_people_change_the_policy_and_neither_change_is_lost() {
+    let app = TestApp::on(BACKEND).await;
+    let path = format!("/api/orgs/{ORG}/tfstate-policy");
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/-/labels")).await;
+    page.click("button:text-is('Change')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    let theirs = json!({ "version": 0, "policy": { "immutableKeys": ["env"] } });
+    app.request(Method::PUT, &path).json(&theirs).send().await.expect(200);
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("text=changed the policy while you did").await;
+    let typed = async |page: &mut Chromium, nth: usize| {
+        let what = format!("[role=alertdialog] input >> nth={nth}");
+        page.run(&json!({ "command": "input", "what": what })).await
+    };
+    assert_eq!((typed(&mut page, 0).await, typed(&mut page, 2).await), (json!("team"), json!("env")));
+    page.run(&json!({ "command": "problems" })).await;
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("main code:has-text('team')").await;
+    let policy = app.get(&path).send().await.expect(200)["policy"].clone();
+    let both = (&policy["requiredKeys"], &policy["immutableKeys"]);
+    assert_eq!(both, (&json!(["team"]), &json!(["env"])));
 }

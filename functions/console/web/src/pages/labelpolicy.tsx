@@ -4,12 +4,12 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Button } from "react-aria-components";
-import { change } from "../api/client";
+import { ApiError, type Got, change } from "../api/client";
 import * as queries from "../api/queries";
 import type { LabelPolicy as Policy } from "../api/queries";
 import { number, visible } from "../format";
 import { useRights } from "../rights";
-import { Card, Confirm, Empty, Facts, Line, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
+import { Card, Code, Confirm, Empty, Facts, Line, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
 import { useOrg } from "./orgparts";
 
 const POLICY = "/api/orgs/{orgName}/tfstate-policy";
@@ -51,29 +51,91 @@ function allowedOf(text: string): Record<string, unknown[]> | undefined {
   return allowed;
 }
 
-function Edit({ org, version, policy, onClose }: { org: string; version: number; policy: Policy; onClose: () => void }) {
+/** The policy as it is typed. */
+interface Typed {
+  required: string;
+  allowed: string;
+  final: string;
+  reserved: string;
+  values: string;
+}
+
+const TITLES: Record<keyof Typed, string> = {
+  required: "Required keys",
+  allowed: "Allowed keys",
+  final: "Keys whose first value is final",
+  reserved: "Reserved prefixes of keys",
+  values: "Allowed values",
+};
+
+const FIELDS = Object.keys(TITLES) as (keyof Typed)[];
+
+const typedPolicy = (policy: Policy): Typed => ({
+  required: policy.requiredKeys.join(", "),
+  allowed: policy.allowedKeys?.join(", ") ?? "",
+  final: policy.immutableKeys.join(", "),
+  reserved: policy.reservedPrefixes.join(", "),
+  values: Object.entries(policy.allowedValues)
+    .map(([key, values]) => `${key}: ${values.map(typedOf).join(", ")}`)
+    .join("\n"),
+});
+
+/** The policy with what was typed. A field that the person did not change stays exactly as it is. */
+function withTyped(policy: Policy, typed: Typed, allowedValues: Record<string, unknown[]>) {
+  const before = typedPolicy(policy);
+  const isNew = (field: keyof Typed) => typed[field] !== before[field];
+  const keys = listOf(typed.allowed);
+  return {
+    ...policy,
+    ...(isNew("required") && { requiredKeys: listOf(typed.required) }),
+    ...(isNew("allowed") && { allowedKeys: keys.length > 0 ? keys : undefined }),
+    ...(isNew("final") && { immutableKeys: listOf(typed.final) }),
+    ...(isNew("reserved") && { reservedPrefixes: listOf(typed.reserved) }),
+    ...(isNew("values") && { allowedValues }),
+  };
+}
+
+type Stored = Got<typeof POLICY>;
+
+/** What somebody else changed while the form was open. */
+interface Meanwhile {
+  of: Stored;
+  /** The fields that only they changed: the form has them now. */
+  taken: (keyof Typed)[];
+  /** The fields that the person changed too: the form has what the person typed. */
+  kept: (keyof Typed)[];
+}
+
+const listed = (fields: (keyof Typed)[]) => fields.map((field) => TITLES[field]).join(", ");
+
+function Edit({ org, of, onClose }: { org: string; of: Stored; onClose: () => void }) {
   const client = useQueryClient();
-  const [required, setRequired] = useState(policy.requiredKeys.join(", "));
-  const [allowed, setAllowed] = useState(policy.allowedKeys?.join(", ") ?? "");
-  const [final, setFinal] = useState(policy.immutableKeys.join(", "));
-  const [reserved, setReserved] = useState(policy.reservedPrefixes.join(", "));
-  const [values, setValues] = useState(
-    Object.entries(policy.allowedValues)
-      .map(([key, values]) => `${key}: ${values.map(typedOf).join(", ")}`)
-      .join("\n"),
-  );
-  const allowedValues = allowedOf(values);
+  // The page reads the policy again now and then. The form is about the one with which it was opened.
+  const [base, setBase] = useState(of);
+  const [typed, setTyped] = useState(() => typedPolicy(of.policy));
+  const [meanwhile, setMeanwhile] = useState<Meanwhile>();
+  const set = (field: keyof Typed) => (text: string) => setTyped({ ...typed, [field]: text });
+  const allowedValues = allowedOf(typed.values);
+  const before = typedPolicy(base.policy);
+  const isChanged = FIELDS.some((field) => typed[field] !== before[field]);
+  const follow = async () => {
+    const now = await client.fetchQuery({ ...queries.labelPolicy(org), staleTime: 0 });
+    const there = typedPolicy(now.policy);
+    const theirs = FIELDS.filter((field) => there[field] !== before[field]);
+    const kept = theirs.filter((field) => typed[field] !== before[field] && typed[field] !== there[field]);
+    const taken = theirs.filter((field) => !kept.includes(field));
+    setTyped({ ...typed, ...Object.fromEntries(taken.map((field) => [field, there[field]])) });
+    setBase(now);
+    setMeanwhile({ of: now, taken, kept });
+  };
   const run = async () => {
-    const keys = listOf(allowed);
-    const next = {
-      ...policy,
-      requiredKeys: listOf(required),
-      allowedKeys: keys.length > 0 ? keys : undefined,
-      immutableKeys: listOf(final),
-      reservedPrefixes: listOf(reserved),
-      allowedValues,
-    };
-    await change("PUT", POLICY, { orgName: org }, { version, policy: next });
+    try {
+      const policy = withTyped(base.policy, typed, allowedValues ?? {});
+      await change("PUT", POLICY, { orgName: org }, { version: base.version, policy });
+    } catch (error) {
+      if (error instanceof ApiError && error.reason === "label_policy_changed") await follow();
+      throw error;
+    }
     await client.invalidateQueries({ queryKey: ["label-policy", org] });
     await client.invalidateQueries({ queryKey: ["label-compliance", org] });
   };
@@ -82,28 +144,41 @@ function Edit({ org, version, policy, onClose }: { org: string; version: number;
       title="Change the policy for labels?"
       action="Change the policy"
       isDangerous={false}
-      isReady={allowedValues !== undefined}
+      isReady={allowedValues !== undefined && isChanged}
       onClose={onClose}
       run={run}
     >
       <p>It decides about labels that are set from now on. No label that a state has is changed.</p>
-      <Line label="Required keys" value={required} onChange={setRequired} hint="With commas between them." />
-      <Line label="Allowed keys" value={allowed} onChange={setAllowed} hint="Empty for all keys." />
-      <Line label="Keys whose first value is final" value={final} onChange={setFinal} />
-      <Line label="Reserved prefixes of keys" value={reserved} onChange={setReserved} />
+      {meanwhile && (
+        <Notice tone="warn">
+          {meanwhile.of.changedBy ?? "Somebody else"} changed the policy while you did.
+          {meanwhile.taken.length > 0 && ` The form now has their change of: ${listed(meanwhile.taken)}.`}
+          {meanwhile.kept.length > 0 &&
+            ` You changed the same: ${listed(meanwhile.kept)}. The form has yours, which would replace theirs.`}
+        </Notice>
+      )}
+      <Line label={TITLES.required} value={typed.required} onChange={set("required")} hint="With commas between them." />
+      <Line label={TITLES.allowed} value={typed.allowed} onChange={set("allowed")} hint="Empty for all keys." />
+      <Line label={TITLES.final} value={typed.final} onChange={set("final")} />
+      <Line label={TITLES.reserved} value={typed.reserved} onChange={set("reserved")} />
       <label className="field">
-        <span>Allowed values</span>
+        <span>{TITLES.values}</span>
         <textarea
           rows={3}
           spellCheck={false}
-          value={values}
-          onChange={(event) => setValues(event.target.value)}
+          value={typed.values}
+          onChange={(event) => set("values")(event.target.value)}
           placeholder="env: dev, prod"
         />
         <span className="faint">
           A key, a colon, and its values, on each line. A text like "5" or "a, b" is in quotes. Other keys take any value.
         </span>
       </label>
+      {meanwhile?.kept.map((field) => (
+        <div key={field} className="faint">
+          Theirs, {TITLES[field]}: <Code value={typedPolicy(meanwhile.of.policy)[field] || "none"} />
+        </div>
+      ))}
     </Confirm>
   );
 }
@@ -204,7 +279,7 @@ export function LabelPolicy() {
         </Loaded>
       </Card>
       {isEditing && policy.data && (
-        <Edit org={org} version={policy.data.version} policy={policy.data.policy} onClose={() => setEditing(false)} />
+        <Edit org={org} of={policy.data} onClose={() => setEditing(false)} />
       )}
     </>
   );

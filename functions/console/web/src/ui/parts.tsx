@@ -250,7 +250,7 @@ const TITLES_BY_REASON: Record<string, string> = {
 // What is safe, and what to do, if the server's text does not say it.
 const ADVICE_BY_REASON: Record<string, string> = {
   access_changed: "Close this, look at what is there now, and repeat your change.",
-  label_policy_changed: "Close this, look at what is there now, and repeat your change.",
+  label_policy_changed: "Nothing was changed. The form follows what is there now: look at it, then try again.",
   nothing_to_cancel: "What it saved is the newest version. Close this: the page shows how it ended.",
   role_too_low: "Nothing was changed. If you could do this before, your rights were changed meanwhile.",
   stack_version_erased: "Newer versions are kept, and the stack itself is not touched.",
