@@ -727,6 +727,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ),
     ("GET /api/stacks/{org}/{project}/{stack}/{kind}/{update}/events: .events[].type is missing", EVENTS),
     ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].deletedBy is not known", MORE),
+    ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].mayUndelete is not known", MORE),
     ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].until is not known", MORE),
     ("GET /api/user/stacks: .stacks[].bytes is not known", MORE),
     ("GET /api/user/stacks: .stacks[].lastUpdateResult is not known", MORE),

@@ -172,6 +172,7 @@ async fn a_deleted_stack_is_listed_and_undeleted_by_its_admins() {
     // With `view` it is seen, with less than `admin` it is not undeleted, and elsewhere it does not exist.
     let bob = app.member_with_role(Role::Member, "bob", "ci").await;
     assert_eq!(list(&bob).await.len(), 1);
+    assert_eq!((&one["mayUndelete"], &list(&bob).await[0]["mayUndelete"]), (&json!(true), &json!(false)));
     let words = undelete(&app, &bob, one, "dev").await.refused(403);
     assert!(words.contains("needs the role admin"), "{words}");
     let carol = app.member_with_role(Role::None, "carol", "ci").await;
@@ -221,6 +222,26 @@ async fn a_deleted_stack_of_an_older_program_has_its_version() {
     let listed = app.get(DELETED).send().await.expect(200);
     assert_eq!(listed["deletedStacks"][0]["version"], 1);
     assert_eq!(listed["deletedStacks"][0]["lastUpdate"]["result"], "succeeded");
+}
+
+#[tokio::test]
+async fn an_admin_by_a_tag_learns_which_stacks_to_undelete() {
+    let app = TestApp::memory().await;
+    let (stack, other) = (Stack::new(&app).await, Stack::new(&app).await);
+    app.patch(&format!("{}/tags", stack.path), &json!({ "team": "web" })).send().await.expect(204);
+    let dave = app.member_with_role(Role::View, "dave", "ci").await;
+    give(&app, "user:dave", "tag:team=web", "admin").await;
+    remove(&stack).await;
+    remove(&other).await;
+    let listed = app.get(DELETED).token(&dave).send().await.expect(200);
+    let of = |project: &str| {
+        let all = listed["deletedStacks"].as_array().unwrap();
+        all.iter().find(|one| one["projectName"] == project).unwrap().clone()
+    };
+    let (mine, theirs) = (of(&stack.project), of(&other.project));
+    assert_eq!((&mine["mayUndelete"], &theirs["mayUndelete"]), (&json!(true), &json!(false)));
+    undelete(&app, &dave, &theirs, "dev").await.refused(403);
+    undelete(&app, &dave, &mine, "dev").await.expect(204);
 }
 
 #[tokio::test]

@@ -302,6 +302,8 @@ pub struct DeletedStack {
     pub deleted_by: String,
     /// Until when it can be undeleted, in Unix seconds.
     pub until: i64,
+    /// Whether the caller may undelete it.
+    pub may_undelete: bool,
     pub last_update: DeletedStackUpdate,
 }
 

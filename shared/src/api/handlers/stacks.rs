@@ -319,7 +319,7 @@ pub(crate) async fn list_deleted(
     .await
 }
 
-fn deleted(stack: stacks::deleted::Deleted) -> DeletedStack {
+fn deleted((stack, may_undelete): (stacks::deleted::Deleted, bool)) -> DeletedStack {
     let newest = stack.newest.as_ref();
     DeletedStack {
         id: stack.id.to_string(),
@@ -330,6 +330,7 @@ fn deleted(stack: stacks::deleted::Deleted) -> DeletedStack {
         deleted_at: stack.at.seconds(),
         deleted_by: stack.by.into(),
         until: stack.until.seconds(),
+        may_undelete,
         last_update: DeletedStackUpdate {
             result: newest.map_or("not-started", |newest| newest.outcome.as_str()).to_owned(),
             start_time: newest.map_or(0, |newest| newest.started.seconds()),

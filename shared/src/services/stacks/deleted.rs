@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::domain::access::{Tags, Unit};
 use crate::domain::ids::StackId;
 use crate::domain::names::{Login, OrgName, StackAddress};
+use crate::domain::role::Right;
 use crate::domain::update::Update;
 use crate::layout::{
     DeletedStack, FormerStackName, FormerStackNameEntry, KeyPrefix, NewestVersion, Record, StackEntry,
@@ -60,8 +61,8 @@ pub async fn list(ctx: &Context, org: &OrgName) -> Result<Vec<Deleted>, Error> {
     Ok(stacks)
 }
 
-/// Lists one page of the deleted stacks that the caller may see, by project and name, with the start of the next page.
-/// Queries as the list of stacks does.
+/// Lists one page of the deleted stacks that the caller may see, by project and name, each with whether the caller may
+/// undelete it, and the start of the next page. Queries as the list of stacks does.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NotAllowed`.
@@ -70,7 +71,7 @@ pub async fn list_page(
     caller: &Caller,
     org: &OrgName,
     after: Option<String>,
-) -> Result<(Vec<Deleted>, Option<String>), Error> {
+) -> Result<(Vec<(Deleted, bool)>, Option<String>), Error> {
     let sight = caller.lists(ctx, org).await?;
     let names = &sight.names();
     let (all, listed) = (DeletedStack::of_org(org, None), DeletedStack::of_org(org, None));
@@ -81,9 +82,12 @@ pub async fn list_page(
         let (project, stack) = DeletedStack::name_in(&item.key)?;
         let address = StackAddress { org: org.clone(), project, stack };
         let deleted = DeletedStack::decode(&item.value)?;
-        if sight.shows(&Unit::stack(&address, Tags::Tags(&deleted.name.tags))) {
-            stacks.extend(view(ctx, address, deleted).await?);
+        let unit = Unit::stack(&address, Tags::Tags(&deleted.name.tags));
+        if !sight.shows(&unit) {
+            continue;
         }
+        let may_undelete = sight.on(&unit).0.has(Right::Admin);
+        stacks.extend(view(ctx, address, deleted).await?.map(|deleted| (deleted, may_undelete)));
     }
     Ok((stacks, next))
 }

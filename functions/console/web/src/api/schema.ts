@@ -7740,6 +7740,7 @@ export interface operations {
                                 result?: string;
                                 startTime?: number;
                             };
+                            mayUndelete?: boolean;
                             programId?: string;
                             projectName?: string;
                             stackName?: string;

@@ -50,7 +50,6 @@ function UndeleteStack({ org, stack, onClose }: { org: string; stack: DeletedSta
 
 function Stacks({ org }: { org: string }) {
   const stacks = useQuery(queries.deletedStacks(org));
-  const { may } = useRights(org);
   const [undeleted, setUndeleted] = useState<DeletedStack>();
   return (
     <Card title="Deleted stacks" count={stacks.data?.items.length}>
@@ -80,7 +79,7 @@ function Stacks({ org }: { org: string }) {
                       <Time at={stack.until} />
                     </td>
                     <td className="actions pinned">
-                      {may("admin", { project: stack.projectName, name: stack.stackName }) && (
+                      {stack.mayUndelete && (
                         <Button
                           className="button small"
                           aria-label={`Undelete ${stack.projectName}/${stack.stackName}`}
