@@ -205,6 +205,28 @@ async fn a_state_gets_labels_and_another_name() {
 }
 
 #[tokio::test]
+async fn the_focus_goes_to_the_next_row_when_one_goes() {
+    let app = TestApp::on(BACKEND).await;
+    for name in ["a", "b", "c"] {
+        let new = json!({ "project": "net", "state": name });
+        let state = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+        let path = format!("/api/tfstates/{}", state["id"].as_str().unwrap());
+        app.request(Method::DELETE, &path).send().await.expect(204);
+    }
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/-/deleted")).await;
+    // The next one, the one before the last, and the heading of an empty list.
+    for (name, next) in [
+        ("b", "[aria-label='Undelete net/c']:focus"),
+        ("c", "[aria-label='Undelete net/a']:focus"),
+        ("a", "h2:focus:has-text('Deleted states')"),
+    ] {
+        page.click(&format!("[aria-label='Undelete net/{name}']")).await;
+        page.click("button:has-text('Undelete it')").await;
+        page.sees(next).await;
+    }
+}
+
+#[tokio::test]
 async fn two_people_change_the_policy_and_neither_change_is_lost() {
     let app = TestApp::on(BACKEND).await;
     let path = format!("/api/orgs/{ORG}/tfstate-policy");

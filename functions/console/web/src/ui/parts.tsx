@@ -21,6 +21,7 @@ import {
 import { ApiError, keepDraft, session, signInAddress } from "../api/client";
 import { ago, date, instant, visible } from "../format";
 import { MASK, textOf } from "../values";
+import { useFocusAfter } from "./focus";
 import { type IconName, Icon } from "./icons";
 
 export function useTitle(...parts: string[]) {
@@ -571,6 +572,7 @@ export function Confirm({
   const [error, setError] = useState<unknown>();
   const dialog = useRef<HTMLElement>(null);
   useEffect(keepDraft, []);
+  useFocusAfter();
   const go = async () => {
     setRunning(true);
     setError(undefined);
@@ -636,6 +638,7 @@ export function Once({
   onClose: () => void;
 }) {
   useEffect(keepDraft, []);
+  useFocusAfter();
   return (
     // A press outside it does not close it: the text would be lost.
     <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
