@@ -427,6 +427,11 @@ async fn i8_walled_the_map_hides_what_the_caller_may_not_see() {
     assert!(!hidden.to_string().contains("base"), "{hidden}");
     assert!(grant("base/*").await.status.is_success());
     assert_eq!(drawn(&map(&app, &bob).await).1, ["reference base/dev -> web/dev false"]);
+    // With `view` on both ends, the names of the outputs are shown: they are names of properties.
+    assert!(grant("net/*").await.status.is_success());
+    let shown = map(&app, &bob).await;
+    let edge = shown["edges"].as_array().unwrap().iter().find(|edge| edge["kind"] == "edge").unwrap();
+    assert_eq!(edge["outputs"], json!(["o"]));
     let stranger = app.other_user("mallory", "evil").await;
     app.get(&format!("/api/orgs/{ORG}/dependency-map")).token(&stranger).send().await.refused(404);
 }

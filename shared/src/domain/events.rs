@@ -1,5 +1,6 @@
 //! Engine events: drops what they repeat about unchanged resources, and hides values.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::json::{ObjectWriter, Reader, Result, members};
@@ -35,7 +36,8 @@ pub(crate) fn without_unchanged(batch: &str) -> Option<String> {
 /// What stands for a value that is hidden, as JSON.
 const MASK: &str = "\"[masked]\"";
 
-/// An event without the values of properties and of the configuration, whose names stay. Messages stay too: what a program
+/// An event without the values of properties and of the configuration, whose names stay. Names within a value do not: a
+/// provider compares opened values, so the paths of its differences may have names that a secret contains. Messages stay too: what a program
 /// prints is not known to be a value. `None` if the event does not parse.
 ///
 /// Source: as of [`without_unchanged`].
@@ -49,6 +51,7 @@ pub(crate) fn without_values(event: &str) -> Option<String> {
             each_member(reader, |reader, name| match name {
                 "metadata" => each_member(reader, |reader, name| match name {
                     "old" | "new" => hide_members(reader, &["inputs", "outputs", "initErrors"], &mut hidden),
+                    "detailedDiff" => cut_paths(reader, &mut hidden),
                     _ => reader.raw().map(drop),
                 }),
                 _ => reader.raw().map(drop),
@@ -90,6 +93,41 @@ fn hide_members(
         }
         Ok(())
     })
+}
+
+/// Reads the differences by path, and names the property of each once.
+fn cut_paths(reader: &mut Reader<'_>, hidden: &mut Vec<(Range<usize>, String)>) -> Result<()> {
+    let start = reader.start();
+    let value = reader.raw()?.trim_end();
+    // It may be `null`.
+    let Ok(members) = members(value) else { return Ok(()) };
+    let mut seen = BTreeSet::new();
+    let mut text = String::new();
+    let mut object = ObjectWriter::new(&mut text);
+    for (key, difference) in &members {
+        let name = property_of(&key.name);
+        if seen.insert(name) {
+            object.named(name).push_str(difference.trim_end());
+        }
+    }
+    object.end();
+    hidden.push((start..start + value.len(), text));
+    Ok(())
+}
+
+/// The first part of a path such as `tags.Name`, `list[0]` or `["a.b"].c`.
+fn property_of(path: &str) -> &str {
+    let Some(quoted) = path.strip_prefix("[\"") else {
+        return path.split(['.', '[']).next().unwrap_or_default();
+    };
+    let mut is_escaped = false;
+    let end = quoted.find(|c: char| {
+        let is_end = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    });
+    // With both brackets and quotes.
+    end.and_then(|end| path.get(..end + 4)).unwrap_or_default()
 }
 
 /// The text of an object with a mask for each value; of another text, a mask.
@@ -197,10 +235,11 @@ mod tests {
     fn values_are_hidden_and_names_stay() {
         let event = r#"{ "sequence": 3, "resOutputsEvent": { "metadata": { "op": "update", "urn": "u",
             "old": null, "new": { "type": "t", "inputs": { "a\"b": 1, "c": {"d": "x"} }, "outputs": {},
-            "initErrors": ["x is wrong"] }, "detailedDiff": { "outputs.c": {"diffKind": "update"} } } } }"#;
+            "initErrors": ["x is wrong"] }, "detailedDiff": { "c.d": {"diffKind": "update"}, "c[0]": {},
+            "[\"x\\\"y.z\"].key": {} } } } }"#;
         let expected = r#"{ "sequence": 3, "resOutputsEvent": { "metadata": { "op": "update", "urn": "u",
             "old": null, "new": { "type": "t", "inputs": {"a\"b":"[masked]","c":"[masked]"}, "outputs": {},
-            "initErrors": [] }, "detailedDiff": { "outputs.c": {"diffKind": "update"} } } } }"#;
+            "initErrors": [] }, "detailedDiff": {"c":{"diffKind": "update"},"[\"x\\\"y.z\"]":{}} } } }"#;
         assert_eq!(without_values(event).as_deref(), Some(expected));
         for (event, expected) in [
             (

@@ -439,6 +439,8 @@ mod tests {
         );
         assert_eq!(changes(&inputs(&secret("AA==")), &inputs("\"plain\"")), ["inputs.password Changed"]);
         assert_eq!(changes(&inputs(&secret("AA==")), &inputs("{\"a\":1}")), ["inputs.password Changed"]);
+        let within = |key: &str| inputs(&format!("{{\"k\":{}}}", secret(key)));
+        assert_eq!(changes(&within("AA=="), &inputs("{\"k\":{\"a\":1}}")), ["inputs.password.k Changed"]);
     }
 
     #[test]
