@@ -307,6 +307,7 @@ impl<'a> Pass<'a> {
 
         let mut other = Visitor::new(&self.app.url);
         self.page("SignInPage", "", None, &mut other).await;
+        self.page("SignInAgain", "", None, &mut other).await;
         let form = [("login", USER), ("password", PASSWORD)];
         self.page("SignInWithPassword", "", Some(&form), &mut other).await;
         let page = other.open("/user/settings/account").await;

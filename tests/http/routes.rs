@@ -127,6 +127,7 @@ fn page_without_input(route: &Route) -> u16 {
     match route.path {
         "/signin" | "/welcome/cli" => 200,
         "/signin/{provider}" => 404,
+        "/signin/sso/{org}/reauth" => 303,
         "/signin/{provider}/callback" => 400,
         "/invite" => 403,
         path => panic!("{path} is a new page: add its answer"),

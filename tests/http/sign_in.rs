@@ -75,6 +75,19 @@ async fn a_first_sign_in_makes_the_user_whom_a_rule_lets_in() {
 }
 
 #[tokio::test]
+async fn the_clients_address_for_a_new_sign_in_leads_back() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.open("/signin/sso/acme/reauth").await.leads("/signin?next=/acme");
+    let page = browser.open("/signin?next=/acme").await;
+    assert!(page.text.contains("/signin/corp?next=%2Facme"), "{}", page.text);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    // Also for a person who is signed in.
+    browser.open("/signin/sso/acme/reauth").await.leads("/signin?next=/acme");
+    browser.open("/signin/sso/a%2Fb/reauth").await.refuses(400);
+}
+
+#[tokio::test]
 async fn a_person_is_known_by_issuer_and_subject_alone() {
     let (app, provider) = with_provider().await;
     Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");

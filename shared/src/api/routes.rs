@@ -1587,6 +1587,11 @@ routes! {
         query: [query::CODE, query::ANSWER_STATE, query::ISSUER, query::ANSWER_ERROR],
         answer: SeeOther, id: SignInWithProvider,
     }
+    /// Lead to the page of sign-ins, for the address that the CLI prints
+    GET "/signin/sso/{org}/reauth" => sign_in::again {
+        auth: Page, needs: Nothing, group: Account,
+        answer: SeeOther, id: SignInAgain,
+    }
     /// Ask before signing out
     GET "/signout" => sign_in::sign_out_page {
         auth: Session, needs: Nothing, group: Account,

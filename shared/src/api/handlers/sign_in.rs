@@ -6,8 +6,8 @@ use maud::{Markup, html};
 use crate::api::app::App;
 use crate::api::browser::{Browser, Cookie, path_of_ours};
 use crate::api::form::Form;
-use crate::api::page::{Page, see_other, with_cookie};
-use crate::api::path::ProviderPath;
+use crate::api::page::{Page, see_other, sign_in_for, with_cookie};
+use crate::api::path::{OrgPath, ProviderPath};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
@@ -135,6 +135,12 @@ pub(crate) async fn to_provider(
         return see_other(&format!("{known}/signin/{name}?{}", query.finish()));
     }
     start(&app, &browser, &provider, next.unwrap_or(AFTER), None).await
+}
+
+/// Leads to the page of sign-ins, and from there to the organization. The CLI prints this address when a server asks for a
+/// new sign-in (pulumi v3.274.1, `pkg/backend/httpstate/client/api.go`).
+pub(crate) async fn again(OrgPath(org): OrgPath) -> Answer {
+    see_other(&sign_in_for(&format!("/{org}")))
 }
 
 /// Begins a sign-in with a provider, or the link of an account with a signed-in user.
