@@ -37,8 +37,8 @@ pub(crate) fn without_unchanged(batch: &str) -> Option<String> {
 const MASK: &str = "\"[masked]\"";
 
 /// An event without the values of properties and of the configuration, whose names stay. Names within a value do not: a
-/// provider compares opened values, so the paths of its differences may have names that a secret contains. Messages stay too: what a program
-/// prints is not known to be a value. `None` if the event does not parse.
+/// provider compares opened values, so the paths of its differences may have names that a secret contains. Messages stay
+/// too: what a program prints is not known to be a value. `None` if the event does not parse.
 ///
 /// Source: as of [`without_unchanged`].
 pub(crate) fn without_values(event: &str) -> Option<String> {

@@ -95,12 +95,13 @@ impl Sealed {
         if masked(found).as_deref() != Some(SHOWN) {
             return None;
         }
-        match serde_json::from_str(found).ok()? {
+        let value: Value = serde_json::from_str(found).ok()?;
+        match value {
             Value::Object(members) if is_secret(&members) => {
                 Some(Self::Secret(members.get("ciphertext")?.as_str()?.to_owned()))
             }
             Value::String(text) => {
-                let inner = serde_json::from_str(&text).ok()?;
+                let inner: Value = serde_json::from_str(&text).ok()?;
                 any_secret(&inner).then_some(Self::Text(inner))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
