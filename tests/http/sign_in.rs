@@ -1080,6 +1080,7 @@ async fn the_console_changes_rights_only_soon_after_a_sign_in() {
     app.advance(Duration::from_secs(3601));
     let late = post("/api/user/tokens", &json!({ "name": "desk" })).send().await;
     assert!(late.refused(401).contains("sign in again"), "{}", late.text());
+    assert_eq!(late.value()["reason"], "sign_in_too_old");
     // Everything else works for the day.
     let stack = format!("/api/stacks/{ORG}/web");
     post(&stack, &json!({ "stackName": "dev" })).send().await.expect(200);
