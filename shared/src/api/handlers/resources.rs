@@ -10,7 +10,7 @@ use crate::api::body::JsonBody;
 use crate::api::path::{SecondVersionPath, StackPath, VersionPath};
 use crate::api::query::{Parameters, number, position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, json_of, user_named};
+use crate::api::response::{Answer, json_list, json_of, user_named};
 use crate::domain::deployment::Named;
 use crate::domain::resource_index::{Differences, PropertyChange, Row};
 use crate::domain::update::Outcome;
