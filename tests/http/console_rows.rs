@@ -98,7 +98,7 @@ async fn a_caller_learns_what_it_may_do() {
     let own = app.get(RIGHTS).send().await.expect(200);
     assert_eq!((&own["login"], &own["role"], &own["admin"]), (&json!(USER), &json!("admin"), &json!(true)));
     assert_eq!(own["serverAdmin"], json!(true));
-    assert_eq!(own["rights"].as_array().unwrap().len(), 7);
+    assert_eq!(own["rights"].as_array().unwrap().len(), 8);
     let own = app.get(RIGHTS).token(&bob).send().await.expect(200);
     let apply = json!(["see", "view", "outputs", "plan", "apply"]);
     assert_eq!(

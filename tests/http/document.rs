@@ -168,7 +168,7 @@ fn exactly_the_rows_that_read_a_query_name_its_parameters() {
     let query = fs::read_to_string(format!("{API}/query.rs")).unwrap();
     let mut reading = 0;
     for route in ROUTES {
-        let start = format!("    {} \"{}\" => ", route.method, route.path);
+        let start = format!("    {} \"{}\" =>", route.method, route.path);
         let row = table.split(&start).nth(1).unwrap_or_else(|| panic!("{route:?} is not found"));
         let Some((head, source)) = head_of(row.split_whitespace().next().unwrap()) else {
             assert!(route.query.is_empty(), "{route:?}");

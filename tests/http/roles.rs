@@ -114,6 +114,8 @@ fn unit_in(route: &Route, project: &str) -> Option<String> {
     let has = |part: &str| route.path.contains(part);
     match has("{stack}") || has("{environment}") {
         true => Some(format!("{project}/dev")),
+        // Its ID stands for its name.
+        false if has("{guid}") => Some("net/default".to_owned()),
         false if has("{project}/{state}") || route.path.starts_with("/tfstate/{org}/{project}") => {
             Some(format!("{project}/default"))
         }

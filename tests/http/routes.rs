@@ -315,6 +315,7 @@ async fn i8_walled_another_organization_looks_like_a_missing_one() {
             "/api/orgs/{org}/access" => json!({ "teams": {}, "grants": [] }),
             path if path.contains("{stack}/tags") => a_tag(),
             path if path.ends_with("/protection") => json!({ "reason": "it is production" }),
+            path if path.ends_with("/resource/secret") => a_secret(),
             path if path.ends_with("/tokens") => json!({ "name": "other" }),
             _ => body_of_all.clone(),
         };
@@ -352,6 +353,11 @@ fn a_tag() -> Value {
     json!({ "name": "a", "value": "b" })
 }
 
+/// The place of a secret.
+fn a_secret() -> Value {
+    json!({ "urn": "urn:pulumi:dev::web::a:b:C::a", "path": "/outputs/password" })
+}
+
 #[tokio::test]
 async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
     let app = TestApp::memory().await;
@@ -362,6 +368,8 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
             a_tag()
         } else if route.path.ends_with("/protection") {
             json!({ "reason": "it is production" })
+        } else if route.path.ends_with("/resource/secret") {
+            a_secret()
         } else {
             let mut body = crate::world::begin_body("update", true);
             body["plaintext"] = "".into();

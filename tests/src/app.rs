@@ -376,7 +376,11 @@ impl TestApp {
             token,
             clock,
             context,
-            http: Client::builder().no_proxy().build().expect("a plain client can be made"),
+            http: Client::builder()
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .build()
+                .expect("a plain client can be made"),
             server,
             requests,
             api,

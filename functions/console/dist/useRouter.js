@@ -1,1 +1,1 @@
-import{gt as e,yt as t}from"./icons.js";var n=t(e(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
+import{vt as e,xt as t}from"./icons.js";var n=t(e(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

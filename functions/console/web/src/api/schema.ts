@@ -812,7 +812,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Invite a person by a link that works once; a login that no user has becomes a user and a member */
+        /** Make a link with which a member signs in once; another login becomes a member, and a user if there is none */
         post: operations["InviteOrganizationMember"];
         delete?: never;
         options?: never;
@@ -3083,6 +3083,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/signin/sso/{orgName}/reauth": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lead to the page of sign-ins, for the address that the CLI prints */
+        get: operations["SignInAgain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/signin/{provider}": {
         parameters: {
             query?: never;
@@ -3533,7 +3550,10 @@ export interface operations {
     };
     GetServerStorage: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3796,7 +3816,10 @@ export interface operations {
     };
     ListEnvironments_esc: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3856,7 +3879,10 @@ export interface operations {
     };
     ListOrgEnvironments_esc: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -3963,7 +3989,10 @@ export interface operations {
     };
     ListDeletedEnvironments: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4071,7 +4100,10 @@ export interface operations {
     };
     CheckYAML_esc: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the secrets in the text are shown */
+                showSecrets?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4185,7 +4217,12 @@ export interface operations {
     };
     OpenYAML_esc: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The time for which the values can be read, such as `2h30m` */
+                duration?: string;
+                /** @description Texts instead of environments, as JSON in URL-safe Base64 */
+                environmentOverrides?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4231,7 +4268,10 @@ export interface operations {
     };
     ReadAnonymousOpenEnvironment_esc: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The path of one value; all values without it */
+                property?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4685,7 +4725,10 @@ export interface operations {
     };
     OpenEnvironment_esc_environments: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The time for which the values can be read, such as `2h30m` */
+                duration?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4729,7 +4772,10 @@ export interface operations {
     };
     ReadOpenEnvironment_esc_environments: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The path of one value; all values without it */
+                property?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -4934,7 +4980,12 @@ export interface operations {
     };
     ListEnvironmentTags_esc_environments: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The name that ended the page before */
+                after?: string;
+                /** @description The entries of a page */
+                count?: number;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -5198,7 +5249,12 @@ export interface operations {
     };
     ListEnvironmentRevisions_esc_environments: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only revisions before this one */
+                before?: number;
+                /** @description The entries of a page */
+                count?: number;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -5253,7 +5309,12 @@ export interface operations {
     };
     ListRevisionTags_esc_environments_versions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The name that ended the page before */
+                after?: string;
+                /** @description The entries of a page */
+                count?: number;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -5576,7 +5637,10 @@ export interface operations {
     };
     OpenEnvironment_esc_environments_versions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The time for which the values can be read, such as `2h30m` */
+                duration?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -5954,7 +6018,10 @@ export interface operations {
     };
     ApplyAccess: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to show the changes without making them */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -6031,7 +6098,24 @@ export interface operations {
     };
     ListAuditLogEventsHandlerV1: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The latest time, in seconds since 1970 or in RFC 3339 */
+                startTime?: string;
+                /** @description Only records of this user */
+                userFilter?: string;
+                /** @description The same, as other clients write it */
+                user?: string;
+                /** @description Only records of this action */
+                eventFilter?: string;
+                /** @description The same, as other clients write it */
+                eventType?: string;
+                /** @description Only records of this stack: `PROJECT/STACK` */
+                stack?: string;
+                /** @description Only records of this state: `PROJECT/STATE` */
+                state?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -6051,6 +6135,7 @@ export interface operations {
                             authFailure?: boolean;
                             description?: string;
                             event?: string;
+                            record?: unknown;
                             sourceIP?: string;
                             timestamp?: number;
                             tokenName?: string | null;
@@ -6136,7 +6221,26 @@ export interface operations {
     };
     ExportAuditLogEventsHandlerV1: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The latest time, in seconds since 1970 or in RFC 3339 */
+                startTime?: string;
+                /** @description Only records of this user */
+                userFilter?: string;
+                /** @description The same, as other clients write it */
+                user?: string;
+                /** @description Only records of this action */
+                eventFilter?: string;
+                /** @description The same, as other clients write it */
+                eventType?: string;
+                /** @description Only records of this stack: `PROJECT/STACK` */
+                stack?: string;
+                /** @description Only records of this state: `PROJECT/STATE` */
+                state?: string;
+                /** @description `csv` or `cef` */
+                format?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -6176,7 +6280,30 @@ export interface operations {
     };
     ListAuditLogEventsHandlerV2: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The earliest time, in seconds since 1970 or in RFC 3339 */
+                startTime?: string;
+                /** @description The latest time, in seconds since 1970 or in RFC 3339 */
+                endTime?: string;
+                /** @description Only records of this user */
+                userFilter?: string;
+                /** @description The same, as other clients write it */
+                user?: string;
+                /** @description Only records of this action */
+                eventFilter?: string;
+                /** @description The same, as other clients write it */
+                eventType?: string;
+                /** @description Only records of this stack: `PROJECT/STACK` */
+                stack?: string;
+                /** @description Only records of this state: `PROJECT/STATE` */
+                state?: string;
+                /** @description `oldest` or `newest` first; `newest` without it */
+                order?: string;
+                /** @description Whether each event has the stored record, too */
+                whole?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -6196,6 +6323,7 @@ export interface operations {
                             authFailure?: boolean;
                             description?: string;
                             event?: string;
+                            record?: unknown;
                             sourceIP?: string;
                             timestamp?: number;
                             tokenName?: string | null;
@@ -6231,7 +6359,28 @@ export interface operations {
     };
     ExportAuditLogEventsHandlerV2: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The earliest time, in seconds since 1970 or in RFC 3339 */
+                startTime?: string;
+                /** @description The latest time, in seconds since 1970 or in RFC 3339 */
+                endTime?: string;
+                /** @description Only records of this user */
+                userFilter?: string;
+                /** @description The same, as other clients write it */
+                user?: string;
+                /** @description Only records of this action */
+                eventFilter?: string;
+                /** @description The same, as other clients write it */
+                eventType?: string;
+                /** @description Only records of this stack: `PROJECT/STACK` */
+                stack?: string;
+                /** @description Only records of this state: `PROJECT/STATE` */
+                state?: string;
+                /** @description `csv` or `cef` */
+                format?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -6574,7 +6723,14 @@ export interface operations {
     };
     RemoveGrant: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The grantee: `everybody`, `user:LOGIN`, `team:NAME` or `token:NAME` */
+                to: string;
+                /** @description The part: `*`, `PROJECT/NAME` or `tag:NAME=VALUE` */
+                on: string;
+                /** @description The role */
+                role: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -7049,7 +7205,14 @@ export interface operations {
     };
     ListMemberTokens: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The tokens of a page, at most 1,000 */
+                maxResults?: number;
+                /** @description `active`, `expired` or `all` */
+                filter?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -7112,7 +7275,10 @@ export interface operations {
     };
     DeleteMemberToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -7470,7 +7636,12 @@ export interface operations {
     };
     ListOutputs: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only those of this project */
+                project?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -7713,7 +7884,10 @@ export interface operations {
     };
     ListDeletedStacks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -7876,7 +8050,10 @@ export interface operations {
     };
     ListRolesByOrgIDAndUXPurpose: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `role`: other purposes have no roles */
+                uxPurpose?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -8568,7 +8745,14 @@ export interface operations {
     };
     ListTeamTokens: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The tokens of a page, at most 1,000 */
+                maxResults?: number;
+                /** @description `active`, `expired` or `all` */
+                filter?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -8631,7 +8815,10 @@ export interface operations {
     };
     CreateTeamToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -8684,7 +8871,10 @@ export interface operations {
     };
     DeleteTeamToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -8724,7 +8914,10 @@ export interface operations {
     };
     RotateTeamToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -8824,7 +9017,16 @@ export interface operations {
     };
     ListEdges: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only dependencies on this state: its ID, `PROJECT/STATE` or `PROJECT` */
+                producer?: string;
+                /** @description Only dependencies of this state: its ID, `PROJECT/STATE` or `PROJECT` */
+                consumer?: string;
+                /** @description Only dependencies on an output of this name */
+                output?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9120,7 +9322,10 @@ export interface operations {
     };
     ListStateLocks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9307,7 +9512,16 @@ export interface operations {
     };
     GetLabelCompliance: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only those of this project */
+                project?: string;
+                /** @description Only states for which this expression over labels holds */
+                filter?: string;
+                /** @description Only states with these labels, as `key=value` */
+                label?: string[];
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9364,7 +9578,14 @@ export interface operations {
     };
     ListRemovedStates: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only those of this project */
+                project?: string;
+                /** @description Only those of this name */
+                state?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9419,7 +9640,10 @@ export interface operations {
     };
     ListStatuses: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9487,7 +9711,12 @@ export interface operations {
     };
     GetTopology: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Where the order begins: an ID, `PROJECT/STATE` or `PROJECT`; all without it */
+                state?: string;
+                /** @description `down` to what depends on the state, or `up` to what it depends on */
+                direction?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9541,7 +9770,18 @@ export interface operations {
     };
     ListStates: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only those of this project */
+                project?: string;
+                /** @description Only states for which this expression over labels holds */
+                filter?: string;
+                /** @description Only states with these labels, as `key=value` */
+                label?: string[];
+                /** @description Whether the answer tells if a state is stale */
+                status?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9716,7 +9956,10 @@ export interface operations {
     };
     GetStateByName: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the answer tells if a state is stale */
+                status?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9820,7 +10063,14 @@ export interface operations {
     };
     ListOrgTokens: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The tokens of a page, at most 1,000 */
+                maxResults?: number;
+                /** @description `active`, `expired` or `all` */
+                filter?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9882,7 +10132,10 @@ export interface operations {
     };
     CreateOrgToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9936,7 +10189,10 @@ export interface operations {
     };
     DeleteOrgToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -9975,7 +10231,10 @@ export interface operations {
     };
     RotateOrgToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -10274,7 +10533,12 @@ export interface operations {
     };
     DeleteStack: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to delete it with its resources */
+                force?: boolean;
+                /** @description The same, as other clients write it */
+                forceDestroy?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -10314,7 +10578,10 @@ export interface operations {
     };
     ExplainStackAccess: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The member whose rights are explained to an admin; the caller without it */
+                user?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -11665,7 +11932,14 @@ export interface operations {
     };
     GetStackResourceRow: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The URN of the resource */
+                urn: string;
+                /** @description The version; the current one without it */
+                version?: string;
+                /** @description Whether it is the resource that waits for its deletion */
+                delete?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -11750,7 +12024,14 @@ export interface operations {
     };
     GetStackResourceHistory: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The URN of the resource */
+                urn: string;
+                /** @description The version; the current one without it */
+                version?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -11820,7 +12101,16 @@ export interface operations {
     };
     GetStackResourceNeighbours: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The URN of the resource */
+                urn: string;
+                /** @description The version; the current one without it */
+                version?: string;
+                /** @description Whether it is the resource that waits for its deletion */
+                delete?: boolean;
+                /** @description The steps to the neighbours, from 1 to 3 */
+                hops?: number;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -11941,7 +12231,18 @@ export interface operations {
     };
     ListStackResourceRows: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The resources of a page, at most 1,000 */
+                size?: number;
+                /** @description The version; the current one without it */
+                version?: string;
+                /** @description Only those with these words in the type, the name or the ID */
+                filter?: string;
+                /** @description Only those below the resource with this URN */
+                parent?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -12711,7 +13012,14 @@ export interface operations {
     };
     GetEngineEvents_update: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description `9` for violations of policies only */
+                type?: string;
+                /** @description Only events of these resources */
+                urn?: string[];
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -12996,7 +13304,14 @@ export interface operations {
     };
     GetStackUpdates: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of the page, from 1 */
+                page?: number;
+                /** @description The entries of a page */
+                pageSize?: number;
+                /** @description `service` for the shape of Pulumi Cloud's console */
+                "output-type"?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -13169,7 +13484,14 @@ export interface operations {
     };
     GetLatestStackPreviews: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of the page, from 1 */
+                page?: number;
+                /** @description The entries of a page */
+                pageSize?: number;
+                /** @description Whether the oldest comes first */
+                asc?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -13543,7 +13865,14 @@ export interface operations {
     };
     GetStackPreviews: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The number of the page, from 1 */
+                page?: number;
+                /** @description The entries of a page */
+                pageSize?: number;
+                /** @description Whether the oldest comes first */
+                asc?: boolean;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -13860,7 +14189,10 @@ export interface operations {
     };
     GetState: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the answer tells if a state is stale */
+                status?: boolean;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -13962,7 +14294,10 @@ export interface operations {
     };
     DeleteState: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to delete it with its resources */
+                force?: boolean;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -14539,7 +14874,12 @@ export interface operations {
     };
     GetStateResource: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The address of the resource */
+                address: string;
+                /** @description The version; the current one without it */
+                version?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -14596,7 +14936,12 @@ export interface operations {
     };
     GetStateResourceHistory: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The address of the resource */
+                address: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -14701,7 +15046,16 @@ export interface operations {
     };
     ListStateResources: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The resources of a page, at most 1,000 */
+                size?: number;
+                /** @description The version; the current one without it */
+                version?: string;
+                /** @description Only those with these words in the address or the provider */
+                filter?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -14978,7 +15332,10 @@ export interface operations {
     };
     ListStateVersions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -15627,7 +15984,20 @@ export interface operations {
     };
     ListUserStacks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description Only those of this organization */
+                organization?: string;
+                /** @description Only those of this project */
+                project?: string;
+                /** @description Only those with this tag */
+                tagName?: string;
+                /** @description Only those with this value of the tag */
+                tagValue?: string;
+                /** @description How the last update ended: `succeeded`, `failed` or `cancelled` */
+                lastUpdateResult?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -15678,7 +16048,14 @@ export interface operations {
     };
     ListPersonalTokens: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The tokens of a page, at most 1,000 */
+                maxResults?: number;
+                /** @description `active`, `expired` or `all` */
+                filter?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -15738,7 +16115,10 @@ export interface operations {
     };
     CreatePersonalToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -15790,7 +16170,10 @@ export interface operations {
     };
     DeletePersonalToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 tokenId: string;
@@ -15828,7 +16211,10 @@ export interface operations {
     };
     RotatePersonalToken: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why, for the audit trail */
+                reason?: string;
+            };
             header?: never;
             path: {
                 tokenId: string;
@@ -15879,7 +16265,16 @@ export interface operations {
     };
     CliLoginPage: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The port at which the program listens */
+                cliSessionPort: string;
+                /** @description The number that the program expects back */
+                cliSessionNonce: string;
+                /** @description How the program describes itself */
+                cliSessionDescription?: string;
+                /** @description The command that asks */
+                cliCommand?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -15962,7 +16357,18 @@ export interface operations {
     };
     AuthorizePage: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The challenge of the program (PKCE) */
+                code_challenge: string;
+                /** @description `S256` */
+                code_challenge_method: string;
+                /** @description How the program describes itself */
+                description?: string;
+                /** @description The port at which the program listens; without it, the page shows the code */
+                port?: string;
+                /** @description The text that the program expects back */
+                state?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -16132,7 +16538,10 @@ export interface operations {
     };
     InvitationPage: {
         parameters: {
-            query?: never;
+            query: {
+                /** @description The code of the invitation */
+                code: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -16252,7 +16661,10 @@ export interface operations {
     };
     SignInPage: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The page of this server that opens after the sign-in */
+                next?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -16332,9 +16744,52 @@ export interface operations {
             };
         };
     };
-    SignInAtProvider: {
+    SignInAgain: {
         parameters: {
             query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    SignInAtProvider: {
+        parameters: {
+            query?: {
+                /** @description The page of this server that opens after the sign-in */
+                next?: string;
+                /** @description Whether this server led the browser to this address */
+                led?: string;
+            };
             header?: never;
             path: {
                 provider: string;
@@ -16372,7 +16827,16 @@ export interface operations {
     };
     SignInWithProvider: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The code of the provider's answer */
+                code?: string;
+                /** @description The state of the attempt */
+                state?: string;
+                /** @description The issuer of the answer */
+                iss?: string;
+                /** @description Why the provider refuses */
+                error?: string;
+            };
             header?: never;
             path: {
                 provider: string;
@@ -16531,7 +16995,10 @@ export interface operations {
     };
     WriteStateById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -16671,7 +17138,10 @@ export interface operations {
     };
     UnlockStateById: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -16816,7 +17286,10 @@ export interface operations {
     };
     WriteStateOfProject: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -16959,7 +17432,10 @@ export interface operations {
     };
     UnlockStateOfProject: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -17107,7 +17583,10 @@ export interface operations {
     };
     WriteStateByName: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
@@ -17253,7 +17732,10 @@ export interface operations {
     };
     UnlockStateByName: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The ID of the lock that the client holds */
+                ID?: string;
+            };
             header?: never;
             path: {
                 orgName: string;
