@@ -129,7 +129,7 @@ async fn a_caller_learns_what_it_may_do() {
         (&own["rights"], &own["within"], &own["serverAdmin"]),
         (&json!([]), &json!("web/*"), &json!(false))
     );
-    assert_eq!(own["somewhere"].as_array().unwrap().len(), 7);
+    assert_eq!(own["somewhere"].as_array().unwrap().len(), 8);
 }
 
 /// A token of an admin, limited to an organization or a part of one.
