@@ -42,5 +42,5 @@ async fn the_audit_log_is_listed_and_exported() {
 
     let bob = client(&app).token(&app.member("bob", "laptop").await);
     let refused = bob.run(["org", "audit-log", "list", "--org", ORG]).await.assert_failure();
-    assert_says(&refused, &["needs the role admin"]);
+    assert_says(&refused, &["needs the role auditor"]);
 }
