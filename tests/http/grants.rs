@@ -412,15 +412,18 @@ async fn a_refusal_names_the_grant_that_would_help() {
     give(&app, &app.token, "user:vera", "net/*", "apply").await.expect(200);
     let refused = stack.post("/tags", &json!({ "name": "a", "value": "b" })).token(&viewer).send().await;
     let words = refused.refused(403);
-    let way = format!("with `statewright org grant add {ORG} user:vera web/dev apply`; ask an admin: {USER}");
-    assert!(words.contains(&way) && words.contains("an admin of acme"), "{words}");
+    let way = |role: &str| {
+        format!(
+            "an admin of {ORG} gives it in the console or with `statewright org grant add {ORG} user:vera web/dev {role} \
+             --server`, and the operator with the same command without --server; ask an admin: {USER}"
+        )
+    };
+    assert!(words.contains(&way("apply")), "{words}");
     // Nothing that she has anywhere suffices, so the path alone decides.
     let refused = app.request(Method::DELETE, &stack.path).token(&viewer).send().await;
     let words = refused.refused(403);
     let start = "this needs the role member in acme/web/dev, and vera has view: ";
-    let way =
-        format!("with `statewright org grant add {ORG} user:vera web/dev member`; ask an admin: {USER}");
-    assert!(words.contains(start) && words.contains(&way), "{words}");
+    assert!(words.contains(start) && words.contains(&way("member")), "{words}");
     // A state is named by its path too, and an environment.
     for (path, unit) in [
         (format!("/tfstate/{ORG}/net"), "net/default"),
@@ -428,12 +431,12 @@ async fn a_refusal_names_the_grant_that_would_help() {
         (format!("/api/esc/environments/{ORG}/net/dev"), "net/dev"),
     ] {
         let words = app.request(Method::DELETE, &path).token(&viewer).send().await.refused(403);
-        let way = format!("with `statewright org grant add {ORG} user:vera {unit} member`");
+        let way = format!("with `statewright org grant add {ORG} user:vera {unit} member --server`");
         assert!(words.contains(&way), "{words}");
     }
     // What concerns the organization itself takes a role in it.
     let words = app.get(&format!("/api/orgs/{ORG}/tokens")).token(&viewer).send().await.refused(403);
-    assert!(words.contains(&format!("`statewright org member role {ORG} vera admin`")), "{words}");
+    assert!(words.contains(&format!("`statewright org member role {ORG} vera admin --server`")), "{words}");
 }
 
 #[tokio::test]

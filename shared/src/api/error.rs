@@ -457,7 +457,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
             Reason::AccountConflict
         }
         SignInError::NoSuchSession => Reason::SessionNotFound,
-        SignInError::SessionExceedsToken => Reason::RoleTooLow,
+        SignInError::SessionExceedsToken | SignInError::SessionsOfSeveralOrgs(_) => Reason::RoleTooLow,
         // Only the operator's commands can get some of these.
         SignInError::NotSecure
         | SignInError::NotBegun

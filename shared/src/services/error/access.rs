@@ -109,6 +109,9 @@ pub struct NotAllowed {
     pub(crate) admins: Vec<Login>,
 }
 
+/// How the operator uses the same command.
+const WITHOUT_SERVER: &str = ", and the operator with the same command without --server";
+
 impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
     pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
@@ -165,8 +168,9 @@ impl std::fmt::Display for NotAllowed {
                 let role = needs.role();
                 write!(
                     f,
-                    ", or the operator with `statewright org grant add {login} token:{token} {unit} {role}`"
+                    " with `statewright org grant add {login} token:{token} {unit} {role} --server` or in the console"
                 )?;
+                f.write_str(WITHOUT_SERVER)?;
             }
             return self.name_admins(f);
         }
@@ -186,12 +190,17 @@ impl std::fmt::Display for NotAllowed {
         let (org, role_needed) = (org.as_ref().map_or("ORGANIZATION", OrgName::as_str), needs.role());
         write!(
             f,
-            ", and {login} has {role}: an admin of {org} grants more in the console or by the API, and the operator with "
+            ", and {login} has {role}: an admin of {org} gives it in the console or with `statewright org "
         )?;
         match self.unit() {
-            Some(unit) => write!(f, "`statewright org grant add {org} user:{login} {unit} {role_needed}`")?,
-            None => write!(f, "`statewright org member role {org} {login} {role_needed}`")?,
+            Some(unit) => write!(f, "grant add {org} user:{login} {unit} {role_needed}")?,
+            None if role_needed.rights().contains(role.rights()) => {
+                write!(f, "member role {org} {login} {role_needed}")?;
+            }
+            // The role would take rights that the member has. A grant only adds.
+            None => write!(f, "grant add {org} user:{login} '*' {role_needed}")?,
         }
+        write!(f, " --server`{WITHOUT_SERVER}")?;
         self.name_admins(f)
     }
 }

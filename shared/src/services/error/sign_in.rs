@@ -120,6 +120,12 @@ pub enum SignInError {
     /// A user has no session of this ID.
     #[error("this session does not exist, or is over: list the sessions again")]
     NoSuchSession,
+    /// The sessions of a member who is in another organization too are not of an admin of one.
+    #[error(
+        "{0} is also in another organization: only the operator sees and ends these sessions, with `statewright session \
+         revoke --user {0}`"
+    )]
+    SessionsOfSeveralOrgs(Login),
     /// The token of a request is limited, and a session is not.
     #[error("your token has limits, and a session has none: use a token without limits")]
     SessionExceedsToken,

@@ -346,6 +346,7 @@ fn sign_ins() -> Vec<SignInError> {
         S::NotLinked { login: login(), provider: provider() },
         S::NoInvitation,
         S::NoSuchSession,
+        S::SessionsOfSeveralOrgs(login()),
         S::NotACliLogin { command: "pulumi login", what: "port" },
         S::SessionExceedsToken,
         S::BadField("login"),

@@ -8,6 +8,7 @@ use super::token_requests::{of_member, personal};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
+use crate::layout::User;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::SignInError;
@@ -34,27 +35,25 @@ pub async fn end(ctx: &Context, caller: &Caller, id: &str) -> Result<(), Error> 
     sessions::end_by_id(ctx, &caller.user.login, id).await
 }
 
-/// The sessions of a member of this organization alone; none of another member.
+/// The sessions of a member of this organization alone.
 ///
 /// # Errors
-/// `AccessError::NoOrg`, `AccessError::NotAllowed`; `AccessError::NoUser` for a user who is not a member.
+/// `AccessError::NoOrg`, `AccessError::NotAllowed`; `AccessError::NoUser` for a user who is not a member;
+/// [`SignInError::SessionsOfSeveralOrgs`] for a member who is in another organization too.
 pub async fn list_of_member(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
     login: &Login,
 ) -> Result<Vec<Listed>, Error> {
-    let here = of_member(ctx, caller, org, login).await?;
-    match here.is_only() {
-        true => sessions::list(ctx, &here.user, None).await,
-        false => Ok(Vec::new()),
-    }
+    let user = only_here(ctx, caller, org, login).await?;
+    sessions::list(ctx, &user, None).await
 }
 
 /// Ends a session of a member of this organization alone, by its ID.
 ///
 /// # Errors
-/// As [`list_of_member`]; [`SignInError::NoSuchSession`], also for a member who is in another organization too.
+/// As [`list_of_member`]; [`SignInError::NoSuchSession`].
 pub async fn end_of_member(
     ctx: &Context,
     caller: &Caller,
@@ -62,13 +61,11 @@ pub async fn end_of_member(
     login: &Login,
     id: &str,
 ) -> Result<(), Error> {
-    match of_member(ctx, caller, org, login).await?.is_only() {
-        true => sessions::end_by_id(ctx, login, id).await,
-        false => Err(SignInError::NoSuchSession.into()),
-    }
+    only_here(ctx, caller, org, login).await?;
+    sessions::end_by_id(ctx, login, id).await
 }
 
-/// Ends all sessions of a member of this organization alone, and returns how many: none of another member.
+/// Ends all sessions of a member of this organization alone, and returns how many.
 ///
 /// # Errors
 /// As [`list_of_member`].
@@ -78,8 +75,15 @@ pub async fn end_all_of_member(
     org: &OrgName,
     login: &Login,
 ) -> Result<usize, Error> {
-    match of_member(ctx, caller, org, login).await?.is_only() {
-        true => sessions::end_all(ctx, login).await,
-        false => Ok(0),
+    only_here(ctx, caller, org, login).await?;
+    sessions::end_all(ctx, login).await
+}
+
+/// The member, who is in no other organization.
+async fn only_here(ctx: &Context, caller: &Caller, org: &OrgName, login: &Login) -> Result<User, Error> {
+    let here = of_member(ctx, caller, org, login).await?;
+    match here.is_only() {
+        true => Ok(here.user),
+        false => Err(SignInError::SessionsOfSeveralOrgs(login.clone()).into()),
     }
 }

@@ -90,15 +90,16 @@ fn a_refusal_names_the_role_and_who_grants_it() {
     let bob = caller(&[("acme", Role::Plan)], None).asking_for(Right::Apply);
     assert_eq!(
         text_of(check(&bob)),
-        "this needs the role apply in acme, and bob has plan: an admin of acme grants more in the console or by the API, and \
-         the operator with `statewright org member role acme bob apply`"
+        "this needs the role apply in acme, and bob has plan: an admin of acme gives it in the console or with \
+         `statewright org member role acme bob apply --server`, and the operator with the same command without --server"
     );
     let address = StackAddress::parse("acme", "web", "dev").unwrap();
     let seen = sight(&bob, "acme", &[]).unwrap();
     assert_eq!(
         text_of(seen.on(&Unit::stack(&address, Tags::None)).0.check(Right::Apply, "this")),
-        "this needs the role apply in acme/web/dev, and bob has plan: an admin of acme grants more in the console or by the \
-         API, and the operator with `statewright org grant add acme user:bob web/dev apply`"
+        "this needs the role apply in acme/web/dev, and bob has plan: an admin of acme gives it in the console or with \
+         `statewright org grant add acme user:bob web/dev apply --server`, and the operator with the same command \
+         without --server"
     );
     let ci = caller(&[("acme", Role::Admin)], Some(Role::Plan)).asking_for(Right::Apply);
     assert_eq!(
@@ -164,7 +165,8 @@ fn a_refused_machine_learns_what_its_token_has() {
     assert_eq!(
         on_stack(&ci),
         "this needs the role apply in acme/web/dev, and the organization token \"ci\" has plan: use another token, or have an \
-         admin of acme grant more to it, or the operator with `statewright org grant add acme token:ci web/dev apply`"
+         admin of acme grant more to it with `statewright org grant add acme token:ci web/dev apply --server` or in the \
+         console, and the operator with the same command without --server"
     );
     ci.token.of = Principal::Team(TeamName::parse("ops").unwrap());
     assert_eq!(
