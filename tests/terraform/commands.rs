@@ -519,7 +519,7 @@ async fn a_run_names_the_right_that_its_user_lacks(client: Client) {
     for (arguments, needed) in [(&["tf", "--", "plan"][..], "plan"), (&TF_APPLY, "apply")] {
         let refused = vera.statewright(arguments).await.assert_failure();
         let note =
-            format!("note: you have the right `view` on {ORG}/net/default; `{needed}` needs `{needed}`\n");
+            format!("note: `{needed}` needs the role {needed} on {ORG}/net/default; you have: view\n");
         assert!(refused.stderr.contains(&note), "{refused}");
         assert!(refused.stderr.contains("  ask an admin: alice\n"), "{refused}");
     }
@@ -528,7 +528,7 @@ async fn a_run_names_the_right_that_its_user_lacks(client: Client) {
     app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
     vera.statewright(["tf", "--", "plan"]).await.assert_success();
     let refused = vera.statewright(TF_APPLY).await.assert_failure();
-    assert!(refused.stderr.contains("`apply` needs `apply`"), "{refused}");
+    assert!(refused.stderr.contains("`apply` needs the role apply on"), "{refused}");
 }
 
 const MOVE: [&str; 5] = ["tf", "--", "init", "-migrate-state", "-force-copy"];

@@ -83,6 +83,14 @@ impl Call {
         self
     }
 
+    /// Marks the call as one to send once: after the first delivery, a second one would be refused, or would answer that
+    /// nothing changed.
+    #[must_use]
+    pub(crate) fn once(mut self) -> Self {
+        self.repeatable = false;
+        self
+    }
+
     pub(super) fn is_repeatable(&self) -> bool {
         self.repeatable
     }
@@ -99,5 +107,6 @@ mod tests {
         let expected = "/api/orgs/a%2F..%2Fb%3Fc?filter=env%20%3D%3D%20%22dev%22%20%26%26%20x%3D1%23&a=b";
         assert_eq!(call.target, expected);
         assert!(Call::put(["x"]).is_repeatable() && !Call::post(["x"]).is_repeatable());
+        assert!(!Call::put(["x"]).once().is_repeatable() && Call::post(["x"]).repeatable().is_repeatable());
     }
 }

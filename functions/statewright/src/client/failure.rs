@@ -220,7 +220,11 @@ fn next_step(
             Some("`statewright dep list --all` lists the dependencies".to_owned())
         }
         _ if reason == Some(Reason::OrganizationNotFound) => {
-            Some("use an organization that you are a member of, with --org or STATEWRIGHT_ORG".to_owned())
+            Some(
+                "use an organization that you are a member of. If the command has no argument for it, use --org or \
+                 STATEWRIGHT_ORG"
+                    .to_owned(),
+            )
         }
         // An older server gives no reason.
         StatusCode::NOT_FOUND if message.contains("not supported") => {

@@ -146,7 +146,8 @@ pub(super) async fn access(data: &Data, access: OfAccess, out: Output) -> anyhow
                 Place::Server(client) => {
                     let body = serde_json::to_value(&document).context("cannot serialize the document")?;
                     let call = Call::put(of_org(&org, "access")).json(&body);
-                    let call = if dry_run { call.query("dryRun", "true") } else { call };
+                    // A second delivery would find a newer version, or nothing left to change.
+                    let call = if dry_run { call.query("dryRun", "true") } else { call.once() };
                     client.json(call).await?
                 }
             };

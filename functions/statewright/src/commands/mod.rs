@@ -386,7 +386,9 @@ mod tests {
             &["org", "access", "export", "acme"],
             &["org", "grant", "list", "acme"],
             &["org", "member", "list", "acme"],
+            &["org", "set", "acme", "--max-token-days", "none"],
             &["team", "list", "acme"],
+            &["team", "member", "role", "acme", "ops", "bob", "admin"],
             &["token", "list"],
             &["session", "list"],
         ] {
@@ -408,6 +410,11 @@ mod tests {
         assert!(!parsed(&invite).unwrap().command.is_the_operators());
         parsed(&[&invite[..], &["--data", "folder"]].concat()).unwrap_err();
         parsed(&[&invite[..], &["--expires-in", "1d"]].concat()).unwrap_err();
+        parsed(&[&invite[..], &["--allow-http"]].concat()).unwrap();
+        parsed(&["user", "invite", "bob", "--allow-http"]).unwrap_err();
+        for bad in ["0", "-1", "x", ""] {
+            parsed(&["org", "set", "acme", "--max-token-days", bad]).unwrap_err();
+        }
         assert!(parsed(&["user", "invite", "bob"]).unwrap().command.is_the_operators());
     }
 

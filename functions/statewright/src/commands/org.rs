@@ -1,13 +1,14 @@
 //! `statewright org`.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use statewright_shared::domain::names::{Login, OrgName};
+use statewright_shared::domain::plural::count;
 use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::role::Role;
-use statewright_shared::services::identity::{directory, orgs};
+use statewright_shared::services::identity::{directory, orgs, token_requests};
 use statewright_shared::services::updates::running::Begun;
 use statewright_shared::wire::{Reason, pulumi};
 
@@ -40,12 +41,41 @@ enum Command {
     },
     /// List the organizations.
     List,
+    /// Change the rules of an organization. A running server applies them within a minute.
+    Set(OfRules),
     /// Manage the members of an organization and their roles.
     Member(OfMembers),
     /// Manage the grants of roles on parts of an organization.
     Grant(OfGrants),
     /// Export or apply the teams and grants of an organization as one document.
     Access(OfAccess),
+}
+
+#[derive(Debug, clap::Args)]
+struct OfRules {
+    #[command(flatten)]
+    ask: Ask,
+    /// The organization.
+    #[arg(value_parser = args::organization)]
+    org: OrgName,
+    /// The days that access tokens have left at most, 1 to 730, or `none` for no limit. The organization refuses a
+    /// token that has more left, or no end.
+    #[arg(long, value_name = "DAYS", value_parser = days)]
+    max_token_days: Days,
+}
+
+/// A number of days; `None` for no limit.
+#[derive(Debug, Clone, Copy)]
+struct Days(Option<u32>);
+
+fn days(text: &str) -> anyhow::Result<Days> {
+    match text {
+        "none" => Ok(Days(None)),
+        text => {
+            let days = text.parse::<u32>().ok().filter(|days| *days > 0);
+            days.map(|days| Days(Some(days))).ok_or_else(|| anyhow!("write a whole number of days, or none"))
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -61,6 +91,7 @@ impl Org {
     pub(crate) fn is_the_operators(&self) -> bool {
         match &self.command {
             Command::Create { .. } | Command::List => true,
+            Command::Set(rules) => !rules.ask.is_given(),
             Command::Member(members) => !members.ask.is_given(),
             Command::Grant(grants) => !grants.ask.is_given(),
             Command::Access(access) => !access.ask.is_given(),
@@ -129,6 +160,14 @@ struct Line {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rules {
+    organization: OrgName,
+    /// `None` for no limit.
+    max_token_days: Option<u32>,
+}
+
+#[derive(Serialize)]
 struct Members {
     organization: OrgName,
     members: Vec<Member>,
@@ -193,6 +232,22 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
                 table(&["ORGANIZATION", "CREATED"], rows)
             })
         }
+        Command::Set(OfRules { ask, org, max_token_days: Days(max_token_days) }) => {
+            let place = ask.open(&data).await?;
+            set_token_days(&place, &org, max_token_days).await?;
+            out.answer(&Rules { organization: org, max_token_days }, |rules| {
+                let Rules { organization, max_token_days } = rules;
+                match max_token_days {
+                    Some(days) => {
+                        format!(
+                            "{organization} accepts access tokens that have at most {} left",
+                            count(*days, "day")
+                        )
+                    }
+                    None => format!("{organization} accepts access tokens without a limit of days"),
+                }
+            })
+        }
         Command::Grant(grants) => access::grant(&data, grants, out).await,
         Command::Access(access) => access::access(&data, access, out).await,
         Command::Member(members) => {
@@ -200,6 +255,23 @@ pub(crate) async fn run(org: Org, out: Output) -> anyhow::Result<()> {
             member(&place, members.command, out).await
         }
     }
+}
+
+async fn set_token_days(place: &Place, org: &OrgName, days_max: Option<u32>) -> anyhow::Result<()> {
+    // The API has 0 for no limit.
+    let days = i64::from(days_max.unwrap_or(0));
+    match place {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(org)).await?;
+            token_requests::set_days_left_max(&store.ctx, &operator, org, days).await?;
+        }
+        Place::Server(client) => {
+            let body = json!({ "setMaxAccessTokenExpiryDays": days });
+            let call = Call::patch(["api", "orgs", org.as_str()]).json(&body);
+            client.send(call).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn member(place: &Place, command: MemberCommand, out: Output) -> anyhow::Result<()> {

@@ -15,8 +15,8 @@ const LOGIN: &str = "login";
 /// Asking a server instead of opening the store.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(super) struct Ask {
-    /// Ask a server, as the user that you are logged in as, instead of opening the store. Without a URL, the
-    /// server is STATEWRIGHT_URL, else PULUMI_BACKEND_URL, else that of `statewright login`.
+    /// Ask a server, as the user that you are logged in as, instead of opening the store. Write `=` before a
+    /// URL. Without one, the server is STATEWRIGHT_URL, else PULUMI_BACKEND_URL, else that of `statewright login`.
     #[arg(
         long,
         value_name = "URL",
@@ -65,6 +65,15 @@ impl Ask {
     /// Whether a server is asked.
     pub(super) fn is_given(&self) -> bool {
         self.server.is_some()
+    }
+
+    /// The option as another command line needs it, with a space before it; empty for the store.
+    pub(super) fn words(&self) -> String {
+        match &self.server {
+            None => String::new(),
+            Some(Asked::OfUser) => " --server".to_owned(),
+            Some(Asked::Named(url)) => format!(" --server={url}"),
+        }
     }
 
     /// Opens the store, or prepares to call the server.
@@ -124,7 +133,10 @@ mod tests {
         let named = parse(&["--server=https://state.example.com"]).unwrap();
         let url = ServerUrl::parse("https://state.example.com").unwrap();
         assert_eq!(named.ask.server, Some(Asked::Named(url)));
-        assert!(!parse(&["word"]).unwrap().ask.is_given());
+        assert_eq!(named.ask.words(), " --server=https://state.example.com");
+        assert_eq!(parse(&["--server"]).unwrap().ask.words(), " --server");
+        let store = parse(&["word"]).unwrap().ask;
+        assert_eq!((store.is_given(), store.words()), (false, String::new()));
         for bad in ["--server=", "--server=here"] {
             parse(&[bad]).unwrap_err();
         }

@@ -116,7 +116,7 @@ pub(crate) async fn run(policy: Policy, out: Output) -> anyhow::Result<()> {
                 }
             };
             let body = json!({ "version": version, "policy": policy });
-            let shown = client.document::<Shown>(Call::put(path).json(&body)).await?;
+            let shown = client.document::<Shown>(Call::put(path).json(&body).once()).await?;
             out.answer(&shown.whole, |_| shown.read.describe())
         }
         Command::Compliance(compliance) => {

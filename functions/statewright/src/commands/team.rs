@@ -1,6 +1,6 @@
 //! `statewright team`.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
@@ -60,13 +60,22 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum MemberCommand {
-    /// Add a member of the organization to a team.
+    /// Add a member of the organization to a team. Who is in the team already stays in it, and becomes an admin of
+    /// it with --admin.
     Add {
         #[command(flatten)]
         member: Member,
         /// Make the member an admin of the team, who can change its members.
         #[arg(long)]
         admin: bool,
+    },
+    /// Change the role of a member in a team: an admin of the team can change its members.
+    Role {
+        #[command(flatten)]
+        member: Member,
+        /// The new role in the team: member or admin.
+        #[arg(value_name = "ROLE", value_parser = team_role)]
+        role: TeamRole,
     },
     /// Remove a member from a team.
     Remove(Member),
@@ -97,8 +106,34 @@ struct Done {
     team: TeamName,
 }
 
+fn team_role(text: &str) -> anyhow::Result<TeamRole> {
+    let found = [TeamRole::Member, TeamRole::Admin].into_iter().find(|role| role.as_str() == text);
+    found.ok_or_else(|| anyhow!("use member or admin"))
+}
+
 #[derive(Serialize)]
-struct Changed {
+struct WithRole {
+    organization: OrgName,
+    team: TeamName,
+    user: Login,
+    role: TeamRole,
+    changed: bool,
+}
+
+impl WithRole {
+    /// For people.
+    fn describe(&self) -> String {
+        let Self { organization, team, user, role, changed } = self;
+        let is = if *changed { "is" } else { "was already" };
+        match role {
+            TeamRole::Member => format!("{user} {is} in the team {team} of {organization}"),
+            TeamRole::Admin => format!("{user} {is} an admin of the team {team} of {organization}"),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Removed {
     organization: OrgName,
     team: TeamName,
     user: Login,
@@ -213,6 +248,51 @@ async fn remove(place: &Place, org: &OrgName, team: &TeamName) -> anyhow::Result
     Ok(())
 }
 
+/// The role of a user in a team; `None` for a user who is not in it.
+async fn role_in(
+    place: &Place,
+    Named { org, team }: &Named,
+    login: &Login,
+) -> anyhow::Result<Option<TeamRole>> {
+    match place {
+        Place::Store(store) => {
+            let operator = directory::operator(&store.ctx, Some(org)).await?;
+            let found = teams::get(&store.ctx, &operator, org, team).await?;
+            Ok(found.team.members.get(login).copied())
+        }
+        Place::Server(client) => {
+            let found: wire::Team = client.json(Call::get(path(org, team.as_str()))).await?;
+            let mut members = found.members.into_iter().flatten();
+            let member = members.find(|member| member.github_login == login.as_str());
+            let role = member.map(|member| team_role(&member.role)).transpose();
+            role.context("the server's response has no valid role")
+        }
+    }
+}
+
+/// Makes a user a member of a team with at least this role, or gives a member exactly this one. Returns the role, and
+/// whether it is new.
+async fn set_role(
+    place: &Place,
+    named: &Named,
+    login: &Login,
+    wanted: TeamRole,
+    adds: bool,
+) -> anyhow::Result<(TeamRole, bool)> {
+    let before = role_in(place, named, login).await?;
+    let actions: &[TeamAction] = match (before, wanted) {
+        (None, TeamRole::Member) if adds => &[TeamAction::Add],
+        (None, TeamRole::Admin) if adds => &[TeamAction::Add, TeamAction::Promote],
+        (Some(TeamRole::Admin), TeamRole::Member) if adds => return Ok((TeamRole::Admin, false)),
+        (Some(before), wanted) if before == wanted => return Ok((wanted, false)),
+        // Of a user who is not in the team, this is refused.
+        (_, TeamRole::Member) => &[TeamAction::Demote],
+        (_, TeamRole::Admin) => &[TeamAction::Promote],
+    };
+    edit(place, named, login, actions).await?;
+    Ok((wanted, true))
+}
+
 /// Changes the place of a user in a team, step by step.
 async fn edit(
     place: &Place,
@@ -242,22 +322,27 @@ async fn edit_at(
 ) -> anyhow::Result<()> {
     for action in actions {
         let body = json!({ "memberAction": action, "member": login });
-        client.send(Call::patch(path(org, team.as_str())).json(&body)).await?;
+        let call = Call::patch(path(org, team.as_str())).json(&body);
+        let call = match action {
+            TeamAction::Add | TeamAction::Remove => call.once(),
+            TeamAction::Promote | TeamAction::Demote => call,
+        };
+        client.send(call).await?;
     }
     Ok(())
 }
 
 pub(crate) async fn run(team: Team, out: Output) -> anyhow::Result<()> {
     let place = team.ask.open(&team.data).await?;
+    let server = team.ask.words();
     match team.command {
         Command::Create { team: Named { org, team }, display_name, description } => {
             let texts = (display_name.unwrap_or_default(), description.unwrap_or_default());
             create(&place, &org, &team, texts).await?;
             out.answer(&Done { organization: org, team }, |done| {
-                format!(
-                    "created the team {1} of {0}; `statewright team member add {0} {1} LOGIN` adds a member",
-                    done.organization, done.team
-                )
+                let Done { organization, team } = done;
+                let add = format!("statewright team member add {organization} {team} LOGIN{server}");
+                format!("created the team {team} of {organization}; `{add}` adds a member")
             })
         }
         Command::List { org } => {
@@ -277,20 +362,37 @@ pub(crate) async fn run(team: Team, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::Member(MemberCommand::Add { member: Member { team: named, login }, admin }) => {
-            let promoted = admin.then_some(TeamAction::Promote);
-            let actions: Vec<_> = std::iter::once(TeamAction::Add).chain(promoted).collect();
-            edit(&place, &named, &login, &actions).await?;
+            let wanted = if admin { TeamRole::Admin } else { TeamRole::Member };
+            let (role, changed) = Box::pin(set_role(&place, &named, &login, wanted, true)).await?;
             let Named { org, team } = named;
-            out.answer(&Changed { organization: org, team, user: login }, |changed| {
-                let Changed { organization, team, user } = changed;
-                format!("{user} is in the team {team} of {organization}")
+            let added = WithRole { organization: org, team, user: login, role, changed };
+            out.answer(&added, |added| {
+                let WithRole { organization, team, user, .. } = added;
+                let text = added.describe();
+                match role == wanted {
+                    true => text,
+                    false => format!(
+                        "{text}; `statewright team member role {organization} {team} {user} member{server}` makes the \
+                         admin a member"
+                    ),
+                }
+            })
+        }
+        Command::Member(MemberCommand::Role { member: Member { team: named, login }, role }) => {
+            let (role, changed) = Box::pin(set_role(&place, &named, &login, role, false)).await?;
+            let Named { org, team } = named;
+            let set = WithRole { organization: org, team, user: login, role, changed };
+            out.answer(&set, |set| {
+                let WithRole { organization, team, user, role, changed } = set;
+                let had = if *changed { "has" } else { "already had" };
+                format!("{user} {had} the role {} in the team {team} of {organization}", role.as_str())
             })
         }
         Command::Member(MemberCommand::Remove(Member { team: named, login })) => {
             edit(&place, &named, &login, &[TeamAction::Remove]).await?;
             let Named { org, team } = named;
-            out.answer(&Changed { organization: org, team, user: login }, |changed| {
-                let Changed { organization, team, user } = changed;
+            out.answer(&Removed { organization: org, team, user: login }, |removed| {
+                let Removed { organization, team, user } = removed;
                 format!("removed {user} from the team {team} of {organization}")
             })
         }

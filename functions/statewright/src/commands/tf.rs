@@ -493,7 +493,7 @@ fn lacks(own: &OwnRights, name: &str, ran: &Ran<'_>, is_in: impl Fn(&str) -> boo
         // Within its part, the server does not say what the token may do.
         let is_outside = !is_in(within);
         return is_outside.then(|| {
-            format!("note: your token works only on {within}, and `{word}` needs {needs} on {name}")
+            format!("note: `{word}` needs the role {needs} on {name}; your token works only on {within}")
         });
     }
     let granted = own.grants.iter().filter(|grant| is_in(&grant.on)).flat_map(|grant| &grant.rights);
@@ -502,13 +502,9 @@ fn lacks(own: &OwnRights, name: &str, ran: &Ran<'_>, is_in: impl Fn(&str) -> boo
         return None;
     }
     let shown = Right::ALL.map(Right::as_str).into_iter().filter(|right| *right != Right::See.as_str());
-    let shown: Vec<String> = shown.filter(|right| held.contains(right)).map(|it| format!("`{it}`")).collect();
-    let rights = match shown.as_slice() {
-        [] => "no right".to_owned(),
-        [one] => format!("the right {one}"),
-        several => format!("the rights {}", several.join(", ")),
-    };
-    Some(format!("note: you have {rights} on {name}; `{word}` needs `{needs}`"))
+    let shown: Vec<&str> = shown.filter(|right| held.contains(right)).collect();
+    let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
+    Some(format!("note: `{word}` needs the role {needs} on {name}; you have: {shown}"))
 }
 
 /// Identifies an errored.tfstate, to detect whether this run wrote it.
@@ -642,20 +638,20 @@ mod tests {
         let plan = Ran { word: "plan", needs: Role::Plan };
         let note = |own: &OwnRights| lacks(own, "acme/net/default", &plan, |scope| scope == "net/*");
         let viewer = own(&["see", "view"], Vec::new(), None);
-        let expected = "note: you have the right `view` on acme/net/default; `plan` needs `plan`";
+        let expected = "note: `plan` needs the role plan on acme/net/default; you have: view";
         assert_eq!(note(&viewer).as_deref(), Some(expected));
         let elsewhere = own(&["see", "view"], vec![grant("web/*", Role::Plan, &["see", "plan"])], None);
         assert_eq!(note(&elsewhere).as_deref(), Some(expected));
         let here = own(&["see", "view"], vec![grant("net/*", Role::Plan, &["see", "plan"])], None);
         assert_eq!(note(&here), None);
         let both = own(&["see", "view", "outputs"], Vec::new(), None);
-        assert!(note(&both).unwrap().contains("the rights `view`, `outputs` on"));
-        assert!(note(&own(&[], Vec::new(), None)).unwrap().contains("you have no right on"));
+        assert!(note(&both).unwrap().ends_with("; you have: view, outputs"));
+        assert!(note(&own(&[], Vec::new(), None)).unwrap().ends_with("; you have: nothing"));
         assert_eq!(note(&own(&[], Vec::new(), Some("net/*"))), None);
         let outside = note(&own(&[], Vec::new(), Some("web/*"))).unwrap();
         assert_eq!(
             outside,
-            "note: your token works only on web/*, and `plan` needs plan on acme/net/default"
+            "note: `plan` needs the role plan on acme/net/default; your token works only on web/*"
         );
     }
 

@@ -109,17 +109,21 @@ struct Owner {
     /// The owner of the token [default: admin; with --server yourself].
     #[arg(long, value_name = "NAME", value_parser = args::login)]
     user: Option<Login>,
-    /// The organization that owns the token, instead of a user: for machines.
-    #[arg(long, value_name = "NAME", value_parser = args::organization, conflicts_with = "user")]
+    /// The organization that owns the token, instead of a user: for machines. With --server and --user: the
+    /// organization that you administer, in which the user is. You list and revoke tokens that work there alone.
+    #[arg(long, value_name = "NAME", value_parser = args::organization)]
     org: Option<OrgName>,
     /// The team of the organization that owns the token.
-    #[arg(long, value_name = "NAME", value_parser = args::team_name, requires = "org")]
+    #[arg(long, value_name = "NAME", value_parser = args::team_name, requires = "org", conflicts_with = "user")]
     team: Option<TeamName>,
 }
 
 impl Owner {
     /// The owner that the operator means.
     fn of_store(self) -> anyhow::Result<tokens::Owner> {
+        if self.user.is_some() && self.org.is_some() {
+            return Err(misused("--user and --org together are only for --server: leave out one of them"));
+        }
         Ok(match (self.org, self.team) {
             (Some(org), Some(team)) => tokens::Owner::Team(org, team),
             (Some(org), None) => tokens::Owner::Organization(org),
@@ -127,19 +131,54 @@ impl Owner {
         })
     }
 
-    /// The owner that a server's user means.
-    async fn at_server(self, client: &Client) -> anyhow::Result<tokens::Owner> {
-        if self.user.is_some() {
-            return Err(misused(
-                "a server manages only your own tokens, those of an organization (--org) and those of a team: \
-                 leave out --user",
-            ));
+    /// The tokens that a server's user means.
+    async fn at_server(self, client: &Client) -> anyhow::Result<Asked> {
+        let owner = match (self.user, self.org, self.team) {
+            (Some(user), Some(org), _) => {
+                return Ok(Asked { owner: tokens::Owner::User(user), member_of: Some(org) });
+            }
+            (Some(_), None, _) => {
+                return Err(misused(
+                    "with --server, name the organization of the user: --org NAME. Without --user, the tokens are \
+                     yours",
+                ));
+            }
+            (None, Some(org), Some(team)) => tokens::Owner::Team(org, team),
+            (None, Some(org), None) => tokens::Owner::Organization(org),
+            (None, None, _) => tokens::Owner::User(client.own_login().await?),
+        };
+        Ok(Asked { owner, member_of: None })
+    }
+}
+
+/// Whose tokens a server is asked about.
+struct Asked {
+    owner: tokens::Owner,
+    /// The organization whose admin asks about a member's tokens; `None` for tokens that the caller manages.
+    member_of: Option<OrgName>,
+}
+
+impl Asked {
+    /// Refuses what an admin does not do with the tokens of a member.
+    fn managed(self) -> anyhow::Result<Self> {
+        match self.member_of {
+            None => Ok(self),
+            Some(_) => Err(misused(
+                "at a server, an admin lists and revokes the tokens of a member, and members make their own: leave out \
+                 --user",
+            )),
         }
-        Ok(match (self.org, self.team) {
-            (Some(org), Some(team)) => tokens::Owner::Team(org, team),
-            (Some(org), None) => tokens::Owner::Organization(org),
-            (None, _) => tokens::Owner::User(client.own_login().await?),
-        })
+    }
+
+    /// The command that lists the tokens, without the server.
+    fn list_command(&self) -> String {
+        let list = "statewright token list";
+        match (&self.owner, &self.member_of) {
+            (tokens::Owner::User(user), Some(org)) => format!("{list} --user {user} --org {org}"),
+            (tokens::Owner::User(_), None) => list.to_owned(),
+            (tokens::Owner::Organization(org), _) => format!("{list} --org {org}"),
+            (tokens::Owner::Team(org, team), _) => format!("{list} --org {org} --team {team}"),
+        }
     }
 }
 
@@ -288,19 +327,24 @@ struct Rotation {
     expires_in: Option<Duration>,
 }
 
-/// Tokens of an owner, at a server.
+/// Tokens at a server.
 struct AtServer<'a> {
     client: &'a Client,
-    owner: &'a tokens::Owner,
+    asked: &'a Asked,
+    /// The option that names the server, for another command line.
+    server: &'a str,
 }
 
 impl AtServer<'_> {
     /// The path of the tokens in the API, with these segments appended.
     fn path<'b>(&'b self, more: &[&'b str]) -> Vec<&'b str> {
-        let path = match self.owner {
-            tokens::Owner::User(_) => vec!["api", "user", "tokens"],
-            tokens::Owner::Organization(org) => vec!["api", "orgs", org.as_str(), "tokens"],
-            tokens::Owner::Team(org, team) => {
+        let path = match (&self.asked.owner, &self.asked.member_of) {
+            (tokens::Owner::User(user), Some(org)) => {
+                vec!["api", "orgs", org.as_str(), "members", user.as_str(), "tokens"]
+            }
+            (tokens::Owner::User(_), None) => vec!["api", "user", "tokens"],
+            (tokens::Owner::Organization(org), _) => vec!["api", "orgs", org.as_str(), "tokens"],
+            (tokens::Owner::Team(org, team), _) => {
                 vec!["api", "orgs", org.as_str(), "teams", team.as_str(), "tokens"]
             }
         };
@@ -316,8 +360,10 @@ impl AtServer<'_> {
     async fn find(&self, name: &TokenName) -> anyhow::Result<wire::Token> {
         let found = self.list().await?.into_iter().find(|token| token.name == name.as_str());
         found.with_context(|| {
-            let owner = Owned::from(self.owner).describe();
-            format!("{owner} has no token {name}: `statewright token list --server` lists the tokens")
+            let (owner, list) = (Owned::from(&self.asked.owner).describe(), self.asked.list_command());
+            let only = self.asked.member_of.as_ref().map(|org| format!(" that works in {org} alone"));
+            let (only, server) = (only.unwrap_or_default(), self.server);
+            format!("{owner} has no token {name}{only}: `{list}{server}` lists the tokens")
         })
     }
 
@@ -326,7 +372,7 @@ impl AtServer<'_> {
         let expires = expires_in.map(|duration| SystemClock.now().plus(duration).seconds());
         let mut body = json!({ "name": name, "description": description, "expires": expires, "on": on });
         if let Some(may) = may {
-            if matches!(self.owner, tokens::Owner::Team(..)) {
+            if matches!(self.asked.owner, tokens::Owner::Team(..)) {
                 return Err(misused(
                     "at a server, a team's token has the rights of the team: leave out --may",
                 ));
@@ -346,7 +392,7 @@ impl AtServer<'_> {
         let rotated: RotatedToken = self.client.json(call).await?;
         Ok(Rotated {
             name,
-            owner: Owned::from(self.owner),
+            owner: Owned::from(&self.asked.owner),
             token: rotated.token_value,
             expires: at(expires.unwrap_or(found.expires)),
             previous_expires: at(rotated.previous_expires),
@@ -405,6 +451,7 @@ async fn revoke_in(store: &Store, owner: &tokens::Owner, name: &TokenName) -> an
 pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
     let Token { data, ask, command } = token;
     let place = ask.open(&data).await?;
+    let server = ask.words();
     match command {
         Command::Create { name, owner, expires_in, may, certificate: None, on, description } => {
             let description = description.unwrap_or_default();
@@ -416,8 +463,9 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                     (owned, create_in(store, owner, new).await?)
                 }
                 Place::Server(client) => {
-                    let owner = owner.at_server(client).await?;
-                    (Owned::from(&owner), AtServer { client, owner: &owner }.create(new).await?)
+                    let asked = owner.at_server(client).await?.managed()?;
+                    let secret = AtServer { client, asked: &asked, server: &server }.create(new).await?;
+                    (Owned::from(&asked.owner), secret)
                 }
             };
             let created = Created { name, owner, token: Some(secret.clone()), certificate: None };
@@ -448,8 +496,8 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                     tokens.into_iter().map(Line::from).collect()
                 }
                 Place::Server(client) => {
-                    let owner = owner.at_server(client).await?;
-                    let tokens = AtServer { client, owner: &owner }.list().await?;
+                    let asked = owner.at_server(client).await?;
+                    let tokens = AtServer { client, asked: &asked, server: &server }.list().await?;
                     tokens.into_iter().map(Line::try_from).collect::<anyhow::Result<_>>()?
                 }
             };
@@ -460,8 +508,8 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let rotated = match &place {
                 Place::Store(store) => rotate_in(store, &owner.of_store()?, name, &how).await?,
                 Place::Server(client) => {
-                    let owner = owner.at_server(client).await?;
-                    AtServer { client, owner: &owner }.rotate(name, &how).await?
+                    let asked = owner.at_server(client).await?.managed()?;
+                    AtServer { client, asked: &asked, server: &server }.rotate(name, &how).await?
                 }
             };
             out.answer(&rotated, |rotated| rotated.token.clone())
@@ -474,9 +522,9 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
                     (owner, Some(running))
                 }
                 Place::Server(client) => {
-                    let owner = owner.at_server(client).await?;
-                    AtServer { client, owner: &owner }.revoke(&name).await?;
-                    (owner, None)
+                    let asked = owner.at_server(client).await?;
+                    AtServer { client, asked: &asked, server: &server }.revoke(&name).await?;
+                    (asked.owner, None)
                 }
             };
             out.answer(&Revoked { name, owner: Owned::from(&owner), running }, |revoked| {

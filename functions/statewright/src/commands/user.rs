@@ -60,8 +60,8 @@ enum Command {
         /// The name of the user.
         #[arg(value_parser = args::login)]
         login: Login,
-        /// The address at which people open the server [default: http://localhost:8080; with --org that of your
-        /// login].
+        /// The address in the link, at which people open the server [default: http://localhost:8080; with --org that of
+        /// your login, which is also the server to ask].
         #[arg(long, value_name = "URL", value_parser = args::server_url)]
         server: Option<ServerUrl>,
         /// When the link expires, from now, such as 12h or 3d.
@@ -74,6 +74,10 @@ enum Command {
         /// With --org: the role of a new member, as in `org member add` [default: member].
         #[arg(long, value_name = "ROLE", value_parser = args::role, requires = "org")]
         role: Option<Role>,
+        /// With --org: connect to a server on another machine without TLS, although the network can then read the
+        /// token [env: STATEWRIGHT_ALLOW_HTTP=true].
+        #[arg(long, requires = "org")]
+        allow_http: bool,
     },
     /// Set a user's password, for `tofu`, `terraform` and signing in with a browser. Asks for it at a terminal,
     /// and otherwise reads the first line of stdin. New users have no password.
@@ -159,13 +163,8 @@ impl User {
 }
 
 /// Invites a person to an organization, at a server.
-async fn invite_at(
-    server: Option<ServerUrl>,
-    org: &OrgName,
-    login: Login,
-    role: Role,
-) -> anyhow::Result<Invitation> {
-    let client = Client::of_user(&At { server, ..At::default() })?;
+async fn invite_at(at: &At, org: &OrgName, login: Login, role: Role) -> anyhow::Result<Invitation> {
+    let client = Client::of_user(at)?;
     let path = ["api", "orgs", org.as_str(), "members", login.as_str(), "invitation"];
     let invited: InvitationLink = client.json(Call::post(path).json(&json!({ "role": role }))).await?;
     let until = parse_time(&invited.expires).context("the server's response has no valid time")?;
@@ -175,8 +174,9 @@ async fn invite_at(
 
 pub(crate) async fn run(user: User, out: Output) -> anyhow::Result<()> {
     match user.command {
-        Command::Invite { login, server, org: Some(org), role, expires_in: _ } => {
-            let invitation = invite_at(server, &org, login, role.unwrap_or(Role::Member)).await?;
+        Command::Invite { login, server, org: Some(org), role, expires_in: _, allow_http } => {
+            let at = At { server, allow_http, ..At::default() };
+            let invitation = invite_at(&at, &org, login, role.unwrap_or(Role::Member)).await?;
             out.answer(&invitation, |invitation| invitation.link.clone())
         }
         command => of_store(&user.data, command, out).await,

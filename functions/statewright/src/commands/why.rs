@@ -58,6 +58,7 @@ impl Why {
 
 pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
     let Why { data, ask, user, action, stack } = why;
+    let server = ask.words();
     let (role, rights): (Role, Vec<ExplainedRight>) = match ask.open(&data).await? {
         Place::Store(store) => {
             let operator = directory::operator(&store.ctx, Some(&stack.org)).await?;
@@ -84,16 +85,16 @@ pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
         role,
         because,
     };
-    out.answer(&answer, |answer| describe(answer, &stack, action.role()))
+    out.answer(&answer, |answer| describe(answer, &stack, action.role(), &server))
 }
 
-fn describe(answer: &Explained, stack: &StackAddress, needed: Role) -> String {
+fn describe(answer: &Explained, stack: &StackAddress, needed: Role, server: &str) -> String {
     let Explained { user, right, because, role, .. } = answer;
     if because.is_empty() {
         let StackAddress { org, project, stack: name } = stack;
         return format!(
             "{user} does not have the right {right} on {stack}: the role in {org} is {role}, and no grant gives it. To give \
-             it, run `statewright org grant add {org} user:{user} {project}/{name} {needed}`"
+             it, run `statewright org grant add {org} user:{user} {project}/{name} {needed}{server}`"
         );
     }
     let row = |reason: &Because| match &reason.grant {

@@ -91,10 +91,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let (address_of_console, location) =
         (console.as_ref().map(url).transpose()?, data::location(&args.data)?);
     let address_of_console = address_of_console.as_deref();
-    // The command for a first sign-in has to find the folder too.
-    let named = args.data.folder.as_deref().filter(|_| args.data.store == Store::Folder);
     let url_of_api = url(&listener)?;
-    say(&greeting(&url_of_api, address_of_console, args.data.store, &location, named, first.as_ref()));
+    say(&greeting(&url_of_api, address_of_console, &args.data, &location, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There are no users yet: create one with `statewright user create`, or start once with \
              --first-user");
