@@ -179,6 +179,10 @@ async fn rights_documents(folder: &Path, is_as_shown: &mut impl FnMut(&str, &Val
     is_as_shown("team create", &ask(&["team", "create", "web", "ops"]).await);
     let added = ask(&["team", "member", "add", "web", "ops", "bob", "--admin"]).await;
     is_as_shown("team member add", &added);
+    let lowered = ask(&["team", "member", "role", "web", "ops", "bob", "member"]).await;
+    is_as_shown("team member role", &lowered);
+    ask(&["team", "member", "role", "web", "ops", "bob", "admin"]).await;
+    is_as_shown("org set", &ask(&["org", "set", "web", "--max-token-days", "90"]).await);
     is_as_shown("team list", &ask(&["team", "list", "web"]).await);
     let grant = ["web", "team:ops", "shop/*", "apply"];
     is_as_shown("org grant add", &ask(&[&["org", "grant", "add"][..], &grant].concat()).await);

@@ -70,7 +70,7 @@ struct Days(Option<u32>);
 
 fn days(text: &str) -> anyhow::Result<Days> {
     match text {
-        "none" => Ok(Days(None)),
+        "none" | "0" => Ok(Days(None)),
         text => {
             let days = text.parse::<u32>().ok().filter(|days| *days > 0);
             days.map(|days| Days(Some(days))).ok_or_else(|| anyhow!("write a whole number of days, or none"))

@@ -77,8 +77,11 @@ fn ways(
             }
         }
         p.faint {
-            "No account and no password? Ask the operator of this server for an invitation: "
+            "No account and no password? Ask an admin of your organization for an invitation ("
+            code { "statewright user invite LOGIN --org ORG" }
+            "), or the operator of this server ("
             code { "statewright user invite LOGIN" }
+            ")."
         }
     }
 }
