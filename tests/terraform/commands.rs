@@ -518,8 +518,7 @@ async fn a_run_names_the_right_that_its_user_lacks(client: Client) {
     let vera = cli.clone().env("STATEWRIGHT_TOKEN", &viewer).env("STATEWRIGHT_URL", &app.url);
     for (arguments, needed) in [(&["tf", "--", "plan"][..], "plan"), (&TF_APPLY, "apply")] {
         let refused = vera.statewright(arguments).await.assert_failure();
-        let note =
-            format!("note: `{needed}` needs the role {needed} on {ORG}/net/default; you have: view\n");
+        let note = format!("note: `{needed}` needs the role {needed} on {ORG}/net/default; you have: view\n");
         assert!(refused.stderr.contains(&note), "{refused}");
         assert!(refused.stderr.contains("  ask an admin: alice\n"), "{refused}");
     }

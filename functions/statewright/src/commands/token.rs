@@ -114,7 +114,13 @@ struct Owner {
     #[arg(long, value_name = "NAME", value_parser = args::organization)]
     org: Option<OrgName>,
     /// The team of the organization that owns the token.
-    #[arg(long, value_name = "NAME", value_parser = args::team_name, requires = "org", conflicts_with = "user")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = args::team_name,
+        requires = "org",
+        conflicts_with = "user"
+    )]
     team: Option<TeamName>,
 }
 

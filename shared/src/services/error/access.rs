@@ -110,7 +110,7 @@ pub struct NotAllowed {
 }
 
 /// How the operator uses the same command.
-const WITHOUT_SERVER: &str = ", and the operator with the same command without --server";
+const WITHOUT_SERVER: &str = "the operator with the same command without --server";
 
 impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
@@ -170,7 +170,7 @@ impl std::fmt::Display for NotAllowed {
                     f,
                     " with `statewright org grant add {login} token:{token} {unit} {role} --server` or in the console"
                 )?;
-                f.write_str(WITHOUT_SERVER)?;
+                write!(f, ", or {WITHOUT_SERVER}")?;
             }
             return self.name_admins(f);
         }
@@ -200,7 +200,7 @@ impl std::fmt::Display for NotAllowed {
             // The role would take rights that the member has. A grant only adds.
             None => write!(f, "grant add {org} user:{login} '*' {role_needed}")?,
         }
-        write!(f, " --server`{WITHOUT_SERVER}")?;
+        write!(f, " --server`, and {WITHOUT_SERVER}")?;
         self.name_admins(f)
     }
 }

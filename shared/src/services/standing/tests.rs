@@ -166,7 +166,7 @@ fn a_refused_machine_learns_what_its_token_has() {
         on_stack(&ci),
         "this needs the role apply in acme/web/dev, and the organization token \"ci\" has plan: use another token, or have an \
          admin of acme grant more to it with `statewright org grant add acme token:ci web/dev apply --server` or in the \
-         console, and the operator with the same command without --server"
+         console, or the operator with the same command without --server"
     );
     ci.token.of = Principal::Team(TeamName::parse("ops").unwrap());
     assert_eq!(
