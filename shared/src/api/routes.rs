@@ -70,7 +70,8 @@ use crate::wire::pulumi::{
     Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
 use crate::wire::resources::{
-    AskSecret, OpenedSecret, ResourceHistory, ResourceNeighbours, Resources, VersionDifferences,
+    AskSecret, OpenedSecret, ResourceHistory, ResourceNeighbours, Resources, RestoredStack,
+    VersionDifferences,
 };
 use crate::wire::server::{ServerStatus, Storage};
 use crate::wire::sessions::{EndedSessions, Sessions};
@@ -874,7 +875,7 @@ routes! {
     /// Make an old version of a stack the next one
     POST "/api/stacks/{org}/{project}/{stack}/updates/{version}/restore" => stacks::restore {
         auth: Token, needs: Apply, group: Head, audit: "stack.restore",
-        answer: Json(of::<Restored>), id: RestoreStackVersion,
+        answer: Json(of::<RestoredStack>), id: RestoreStackVersion,
     }
     /// List the resources of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resources" => resources::resources {

@@ -130,6 +130,16 @@ pub struct DifferingResource {
     pub changes_cut: bool,
 }
 
+/// The answer to a restore of a version of a stack.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RestoredStack {
+    /// The new version.
+    pub version: u64,
+    /// The update in the history that made it.
+    #[serde(rename = "updateID")]
+    pub update_id: String,
+}
+
 /// A resource that another one refers to, or that refers to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RelatedResource {

@@ -216,6 +216,15 @@ fn next_step(
             "`statewright state list` lists the states, and `statewright state create` creates one"
                 .to_owned(),
         ),
+        _ if reason == Some(Reason::StackNotFound) => {
+            Some("`statewright stack list --server` lists the stacks".to_owned())
+        }
+        _ if matches!(reason, Some(Reason::StackVersionNotFound | Reason::StackVersionErased)) => {
+            Some("`statewright stack versions STACK --server` lists the versions".to_owned())
+        }
+        _ if reason == Some(Reason::StackLocked) => {
+            Some("`statewright stack unlock STACK --server` ends the update, like `pulumi cancel`".to_owned())
+        }
         _ if reason == Some(Reason::DependencyNotFound) => {
             Some("`statewright dep list --all` lists the dependencies".to_owned())
         }

@@ -186,6 +186,7 @@ impl Command {
                 | Self::Team(_)
                 | Self::Why(_)
                 | Self::Audit(_)
+                | Self::Stack(_)
         );
         may_ask && !self.is_the_operators()
     }
@@ -268,7 +269,7 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Org(org) => Box::pin(org::run(org, out)).await,
         Command::Team(team) => Box::pin(team::run(team, out)).await,
         Command::Why(why) => Box::pin(why::run(why, out)).await,
-        Command::Stack(stack) => stack::run(stack, out).await,
+        Command::Stack(stack) => Box::pin(stack::run(stack, out)).await,
         Command::Login(login) => Box::pin(login::login(login, out)).await,
         Command::Logout(logout) => Box::pin(login::logout(logout, out)).await,
         Command::Whoami(whoami) => Box::pin(login::whoami(whoami, out)).await,
@@ -391,6 +392,12 @@ mod tests {
             &["team", "member", "role", "acme", "ops", "bob", "admin"],
             &["token", "list"],
             &["session", "list"],
+            &["stack", "list"],
+            &["stack", "versions", "acme/web/dev"],
+            &["stack", "diff", "acme/web/dev", "1", "2"],
+            &["stack", "restore", "acme/web/dev", "--version", "1"],
+            &["stack", "restore", "acme/web/dev", "--deleted"],
+            &["stack", "unlock", "acme/web/dev"],
         ] {
             let with = |more: &[&str]| parsed(&[words, more].concat());
             assert!(with(&[]).unwrap().command.is_the_operators(), "{words:?}");
@@ -402,6 +409,11 @@ mod tests {
                     assert_eq!(both.kind(), ErrorKind::ArgumentConflict, "{words:?} {of_store:?}");
                 }
             }
+        }
+        // These have no other place than a server.
+        for words in [&["stack", "resources", "web/dev"][..], &["stack", "history", "web/dev", "urn"]] {
+            assert!(!parsed(words).unwrap().command.is_the_operators(), "{words:?}");
+            parsed(&[words, &["--data", "folder"]].concat()).unwrap_err();
         }
         // Also if one is before the last word of the command, and the other behind.
         let both = parsed(&["team", "--data", "folder", "list", "acme", "--server"]).unwrap_err();
@@ -427,8 +439,11 @@ mod tests {
             &["user", "create", "bob"],
             &["sso", "list"],
             &["check"],
+            &["stack", "show-log", "acme/web/dev"],
+            &["stack", "publish", "acme/web/dev", "--from-log", "--slot", "1"],
+            &["stack", "index", "--all"],
         ] {
-            parsed(words).unwrap();
+            assert!(parsed(words).unwrap().command.is_the_operators(), "{words:?}");
             let refused = parsed(&[words, &["--server"]].concat()).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::UnknownArgument, "{words:?}");
         }

@@ -37,7 +37,7 @@ use crate::wire::pulumi::{
     NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata, StackSummary,
     StackTag, Stacks, TransferStack,
 };
-use crate::wire::tfstate::Restored;
+use crate::wire::resources::RestoredStack;
 
 /// Creates a stack. Clients do not repeat this call; a repeat is refused because the stack exists.
 pub(crate) async fn create_stack(
@@ -258,7 +258,7 @@ pub(crate) async fn restore(
     // The row has the version in its path.
     let made = Box::pin(versions::restore(&app, &caller, &address, version.unwrap_or_default())).await?;
     context.update(made.update);
-    json(&Restored { version: made.version })
+    json(&RestoredStack { version: made.version, update_id: made.update.to_string() })
 }
 
 /// A page of the stacks that the caller may see.

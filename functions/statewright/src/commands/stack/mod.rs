@@ -1,10 +1,11 @@
-//! `statewright stack`. Most of its commands open the store, and some call a server.
+//! `statewright stack`. Some of its commands open the store, some call a server, and some do either.
 
 mod index;
 mod list;
 mod past;
 mod rescue;
 mod resources;
+mod server;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::identity::directory;
 
+use super::place::{Ask, Place};
 use crate::args::{self, Data};
 use crate::data;
 use crate::output::Output;
@@ -30,6 +32,8 @@ pub(crate) struct Stack {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(flatten)]
+    OfEither(OfEither),
+    #[command(flatten)]
     OfStore(OfStore),
     /// Index the resources of versions that an older version of this program published, so that users see them
     /// and their history. Versions with an index stay as they are.
@@ -38,8 +42,9 @@ enum Command {
     OfServer(OfServer),
 }
 
+/// Those that ask a server if they have `--server`.
 #[derive(Debug, Subcommand)]
-enum OfStore {
+enum OfEither {
     /// List stacks, their versions and the updates that lock them.
     List(list::List),
     /// List the versions of a stack, newest first.
@@ -53,6 +58,22 @@ enum OfStore {
     /// End the update that locks a stack, like `pulumi cancel`: its client can save nothing more, and what it
     /// saved becomes the next version.
     Unlock(rescue::Unlock),
+}
+
+impl OfEither {
+    fn ask(&self) -> &Ask {
+        match self {
+            Self::List(list) => &list.ask,
+            Self::Versions(versions) => &versions.ask,
+            Self::Diff(diff) => &diff.ask,
+            Self::Restore(restore) => &restore.ask,
+            Self::Unlock(unlock) => &unlock.ask,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum OfStore {
     /// Publish an update that has ended and cannot be published because part of its log cannot be read.
     Publish(rescue::Publish),
     /// Show the slots of an update's log, and which of them cannot be read.
@@ -72,7 +93,11 @@ enum OfServer {
 impl Stack {
     /// Whether the command opens the store itself.
     pub(crate) fn is_the_operators(&self) -> bool {
-        !matches!(self.command, Command::OfServer(_))
+        match &self.command {
+            Command::OfEither(command) => !command.ask().is_given(),
+            Command::OfStore(_) | Command::Index(_) => true,
+            Command::OfServer(_) => false,
+        }
     }
 }
 
@@ -93,23 +118,31 @@ impl Named {
 #[derive(Debug, Serialize)]
 struct Who {
     user: String,
-    token: String,
+    /// `None` at a server, which does not say it.
+    token: Option<String>,
 }
 
 impl From<&Requester> for Who {
     fn from(requester: &Requester) -> Self {
-        Self { user: requester.login.to_string(), token: requester.token.to_string() }
+        Self { user: requester.login.to_string(), token: Some(requester.token.to_string()) }
     }
 }
 
 impl std::fmt::Display for Who {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({})", self.user, self.token)
+        match &self.token {
+            Some(token) => write!(f, "{} ({token})", self.user),
+            None => f.write_str(&self.user),
+        }
     }
 }
 
 pub(crate) async fn run(stack: Stack, out: Output) -> anyhow::Result<()> {
     match stack.command {
+        Command::OfEither(command) => {
+            let place = command.ask().open(&stack.data).await?;
+            Box::pin(of_either(&place, command, out)).await
+        }
         Command::OfStore(command) => {
             let (_folder, ctx) = data::open_beside(&stack.data).await?;
             of_store(&ctx, command, out).await
@@ -119,13 +152,18 @@ pub(crate) async fn run(stack: Stack, out: Output) -> anyhow::Result<()> {
     }
 }
 
+async fn of_either(place: &Place, command: OfEither, out: Output) -> anyhow::Result<()> {
+    match command {
+        OfEither::List(list) => list::run(place, list, out).await,
+        OfEither::Versions(versions) => past::versions(place, versions, out).await,
+        OfEither::Diff(diff) => past::diff(place, diff, out).await,
+        OfEither::Restore(restore) => past::restore(place, restore, out).await,
+        OfEither::Unlock(unlock) => rescue::unlock(place, unlock, out).await,
+    }
+}
+
 async fn of_store(ctx: &Context, command: OfStore, out: Output) -> anyhow::Result<()> {
     match command {
-        OfStore::List(list) => list::run(ctx, list, out).await,
-        OfStore::Versions(versions) => past::versions(ctx, versions, out).await,
-        OfStore::Diff(diff) => past::diff(ctx, diff, out).await,
-        OfStore::Restore(restore) => past::restore(ctx, restore, out).await,
-        OfStore::Unlock(unlock) => rescue::unlock(ctx, unlock, out).await,
         OfStore::Publish(publish) => rescue::publish(ctx, publish, out).await,
         OfStore::ShowLog(show_log) => rescue::show_log(ctx, show_log, out).await,
     }

@@ -3,15 +3,22 @@
 use anyhow::bail;
 use serde::Serialize;
 use statewright_shared::context::Context;
+use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::plural::count;
+use statewright_shared::domain::role::Role;
 use statewright_shared::services::updates::recovery::SlotView;
 use statewright_shared::services::{Holder, updates};
 
-use super::{Named, Who};
+use super::super::place::{Ask, Place};
+use super::super::state::of_command;
+use super::{Named, Who, server};
+use crate::client::{Call, Client};
 use crate::output::{Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Unlock {
+    #[command(flatten)]
+    pub(super) ask: Ask,
     #[command(flatten)]
     stack: Named,
     #[arg(long)]
@@ -28,22 +35,33 @@ struct Unlocked {
 #[serde(rename_all = "camelCase")]
 struct Ended {
     update: String,
-    kind: &'static str,
+    kind: String,
     #[serde(flatten)]
     who: Who,
     since: Rfc3339,
     last_write: Option<Rfc3339>,
+    /// Whether it is known what was saved: a server does not say it.
+    #[serde(skip)]
+    is_of_store: bool,
 }
 
 impl From<&Holder> for Ended {
     fn from(holder: &Holder) -> Self {
         Self {
             update: holder.update.to_string(),
-            kind: holder.kind.as_str(),
+            kind: holder.kind.as_str().to_owned(),
             who: Who::from(&holder.requester),
             since: Rfc3339(holder.since),
             last_write: holder.last_write.map(Rfc3339),
+            is_of_store: true,
         }
+    }
+}
+
+impl From<server::Holder> for Ended {
+    fn from(holder: server::Holder) -> Self {
+        let server::Holder { update, kind, who, since } = holder;
+        Self { update, kind, who, since, last_write: None, is_of_store: false }
     }
 }
 
@@ -52,26 +70,49 @@ impl std::fmt::Display for Ended {
         write!(f, "{} {} by {} since {}", self.kind, self.update, self.who, self.since)?;
         match self.last_write {
             Some(at) => write!(f, ", last saved at {at}"),
-            None => f.write_str(", with nothing saved"),
+            None if self.is_of_store => f.write_str(", with nothing saved"),
+            None => Ok(()),
         }
     }
 }
 
-pub(super) async fn unlock(ctx: &Context, unlock: Unlock, out: Output) -> anyhow::Result<()> {
-    let Unlock { stack, yes } = unlock;
-    let operator = stack.operator(ctx).await?;
-    let address = stack.address;
-    let Some(holder) = updates::holder(ctx, &operator, &address).await? else {
+pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow::Result<()> {
+    let Unlock { stack, yes, .. } = unlock;
+    let for_plan = |error| of_command(error, Role::Plan);
+    let holder = match place {
+        Place::Store(store) => {
+            let operator = stack.operator(&store.ctx).await?;
+            updates::holder(&store.ctx, &operator, &stack.address).await?.as_ref().map(Ended::from)
+        }
+        Place::Server(client) => {
+            let found = server::Stack::get(client, &stack.address).await;
+            found.map_err(|failure| for_plan(failure.into()))?.holder().map(Ended::from)
+        }
+    };
+    let address = &stack.address;
+    let Some(ended) = holder else {
         bail!("no update locks {address}: there is nothing to end");
     };
-    let ended = Ended::from(&holder);
     out.confirm(&format!("{address} is locked by {ended}. End it?"), yes)?;
     let progress = out.progress("updates to end", Some(1));
-    updates::cancel(ctx, &operator, &address, &holder.update.to_string()).await?;
+    match place {
+        Place::Store(store) => {
+            let operator = stack.operator(&store.ctx).await?;
+            updates::cancel(&store.ctx, &operator, address, &ended.update).await?;
+        }
+        Place::Server(client) => cancel_at(client, address, &ended.update).await.map_err(for_plan)?,
+    }
     progress.finish_and_clear();
     out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
         format!("{} is unlocked; it was locked by {}", unlocked.stack, unlocked.ended)
     })
+}
+
+/// Clients write `update` as the kind of every update. A cancelled update may be cancelled again.
+async fn cancel_at(client: &Client, address: &StackAddress, update: &str) -> anyhow::Result<()> {
+    let path = server::path(address, &["update", update, "cancel"]);
+    client.send(Call::post(path).repeatable()).await?;
+    Ok(())
 }
 
 #[derive(Debug, clap::Args)]

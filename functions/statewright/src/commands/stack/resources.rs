@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use anyhow::bail;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use statewright_shared::domain::names::{OrgName, ProjectName, StackName};
 use statewright_shared::domain::plural::count;
 use statewright_shared::domain::role::Role;
+use statewright_shared::wire::Reason;
+use statewright_shared::wire::resources::OpenedSecret;
 
 use super::super::state::of_command;
 use crate::client::{At, Call, Client, Document};
@@ -60,10 +63,14 @@ impl Session {
         Ok(Self { client, org, stack: asked.stack.clone() })
     }
 
-    fn call(&self, below: &[&str], version: Option<u64>) -> Call {
+    fn path<'a>(&'a self, below: &[&'a str]) -> Vec<&'a str> {
         let StackRef { project, stack, .. } = &self.stack;
         let path = ["api", "stacks", self.org.as_str(), project.as_str(), stack.as_str()];
-        let call = Call::get(path.iter().chain(below).copied());
+        path.into_iter().chain(below.iter().copied()).collect()
+    }
+
+    fn call(&self, below: &[&str], version: Option<u64>) -> Call {
+        let call = Call::get(self.path(below));
         match version {
             Some(version) => call.query("version", &version.to_string()),
             None => call,
@@ -204,6 +211,9 @@ pub(super) struct Show {
     /// The one that was replaced and waits for its deletion, of those with this URN.
     #[arg(long)]
     pending_deletion: bool,
+    /// Open the secrets, each of which the audit trail of the server records.
+    #[arg(long)]
+    show_secrets: bool,
 }
 
 #[derive(Deserialize)]
@@ -270,6 +280,55 @@ impl Detail {
     }
 }
 
+/// Adds the places of masked secrets in a value, as JSON pointers (RFC 6901).
+fn find_secrets(value: &Value, place: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) if members.len() == 1 && members.get("secret") == Some(&Value::Bool(true)) => {
+            found.push(place.to_owned());
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                find_secrets(member, &format!("{place}/{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                find_secrets(item, &format!("{place}/{index}"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Replaces the mask of each secret by the secret.
+async fn open_secrets(session: &Session, show: &Show, whole: &mut Value) -> anyhow::Result<()> {
+    if whole["valuesHidden"] == true {
+        bail!("--show-secrets needs the role plan on {}", session.name());
+    }
+    let mut places = Vec::new();
+    for part in ["inputs", "outputs"] {
+        find_secrets(&whole[part], &format!("/{part}"), &mut places);
+    }
+    for place in places {
+        let body = json!({
+            "urn": show.urn, "delete": show.pending_deletion, "version": whole["version"], "path": place,
+        });
+        let call = Call::post(session.path(&["resource", "secret"])).json(&body);
+        match session.client.json::<OpenedSecret>(call).await {
+            Ok(opened) => {
+                if let Some(mask) = whole.pointer_mut(&place) {
+                    *mask = serde_json::from_str(opened.value.get())?;
+                }
+            }
+            // A value that is no secret looks like a mask.
+            Err(failure) if failure.reason() == Some(Reason::SecretNotFound) => {}
+            Err(failure) => return Err(failure.into()),
+        }
+    }
+    Ok(())
+}
+
 /// Shows one resource.
 pub(super) async fn show(show: Show, out: Output) -> anyhow::Result<()> {
     let read = async {
@@ -278,9 +337,14 @@ pub(super) async fn show(show: Show, out: Output) -> anyhow::Result<()> {
         if show.pending_deletion {
             call = call.query("delete", "true");
         }
-        session.client.document::<Detail>(call).await
+        let mut whole: Value = session.client.json(call).await?;
+        if show.show_secrets {
+            open_secrets(&session, &show, &mut whole).await?;
+        }
+        Document::<Detail>::of(whole)
     };
-    let detail = read.await.map_err(|error| of_command(error, Role::View))?;
+    let role = if show.show_secrets { Role::Plan } else { Role::View };
+    let detail = read.await.map_err(|error| of_command(error, role))?;
     out.answer(&detail.whole, |_| detail.read.for_people())
 }
 
@@ -437,6 +501,18 @@ pub(super) async fn history(history: History, out: Output) -> anyhow::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_found_by_their_places() {
+        let value = json!({
+            "password": { "secret": true }, "users": [{ "a/b": { "secret": true } }, 1], "secret": true,
+            "flags": { "secret": true, "more": 1 }, "odd~": { "secret": true },
+        });
+        let mut found = Vec::new();
+        find_secrets(&value, "/inputs", &mut found);
+        found.sort();
+        assert_eq!(found, ["/inputs/odd~0", "/inputs/password", "/inputs/users/0/a~1b"]);
+    }
 
     #[test]
     fn a_stack_has_two_or_three_parts() {
