@@ -16,28 +16,28 @@ use tempfile::TempDir;
 use crate::support::stack;
 
 /// An admin with a login at a server, on a machine without a store.
-struct Admin<'a> {
+pub(crate) struct Admin<'a> {
     app: &'a TestApp,
     home: TempDir,
 }
 
 impl<'a> Admin<'a> {
-    fn of(app: &'a TestApp) -> Self {
+    pub(crate) fn of(app: &'a TestApp) -> Self {
         Self { app, home: tempfile::tempdir().unwrap() }
     }
 
-    fn home(&self) -> &Path {
+    pub(crate) fn home(&self) -> &Path {
         self.home.path()
     }
 
     /// A command at the server, with this token.
-    async fn asks_with(&self, token: &str, arguments: &[&str]) -> Output {
+    pub(crate) async fn asks_with(&self, token: &str, arguments: &[&str]) -> Output {
         let mut command = of_user(self.app, self.home(), &[arguments, &["--server"]].concat());
         output(command.env("STATEWRIGHT_TOKEN", token)).await
     }
 
     /// What a command at the server prints if it succeeds.
-    async fn asks(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn asks(&self, arguments: &[&str]) -> String {
         let output = self.asks_with(&self.app.token, arguments).await;
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}");
         output.stdout
@@ -51,14 +51,14 @@ impl<'a> Admin<'a> {
     }
 
     /// What a command prints at the server, and for the operator too.
-    async fn agrees(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn agrees(&self, arguments: &[&str]) -> String {
         let here = self.asks(arguments).await;
         assert_eq!(here, stdout_of(self.app.folder(), arguments).await, "{arguments:?}");
         here
     }
 
     /// The same, for people and for scripts.
-    async fn agrees_in_both(&self, arguments: &[&str]) -> String {
+    pub(crate) async fn agrees_in_both(&self, arguments: &[&str]) -> String {
         self.agrees(&[arguments, &["--json"]].concat()).await;
         self.agrees(arguments).await
     }

@@ -12,6 +12,7 @@ mod first_user;
 mod keys;
 mod people;
 mod stacks;
+mod stacks_at_a_server;
 mod support;
 mod trail;
 mod two_addresses;

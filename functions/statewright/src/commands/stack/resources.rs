@@ -321,7 +321,7 @@ async fn open_secrets(session: &Session, show: &Show, whole: &mut Value) -> anyh
                     *mask = serde_json::from_str(opened.value.get())?;
                 }
             }
-            // A value that is no secret looks like a mask.
+            // A plain value may look like a mask.
             Err(failure) if failure.reason() == Some(Reason::SecretNotFound) => {}
             Err(failure) => return Err(failure.into()),
         }
