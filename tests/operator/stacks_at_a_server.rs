@@ -12,7 +12,7 @@ use crate::support::{Run, export, import, stack, state};
 const URL: &str = "http://127.0.0.1:8080";
 const URN: &str = "urn:pulumi:dev::shop::pkg:m:T::a";
 
-/// A document of the store as it is at a server: times in whole seconds, and `null` for what is not known there.
+/// A document of the store as a server has it: times in whole seconds, and `null` for what it does not know.
 fn at_a_server(document: Value, unknown: &[&str]) -> Value {
     match document {
         Value::Object(members) => {
