@@ -175,7 +175,7 @@ async fn history_and_neighbours(page: &mut Chromium, resources: &str, project: &
     page.sees(".node:has-text('network')").await;
     page.check_page("console-neighbours").await;
     // By keyboard alone: to the graph, from one node to another, and to its page.
-    page.click("button:has-text('Neighbours')").await;
+    page.click("button:has-text('Neighbors')").await;
     let mut presses = 0;
     while !page.focused().await.starts_with("database, ") {
         page.press("Tab").await;

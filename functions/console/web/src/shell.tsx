@@ -7,7 +7,9 @@ import { Button, Header, Menu, MenuItem, MenuSection, MenuTrigger, Popover } fro
 import * as queries from "./api/queries";
 import { useRights } from "./rights";
 import { type Theme, setTheme, useTheme } from "./theme";
+import { isDialogOpen } from "./ui/focus";
 import { Icon, type IconName } from "./ui/icons";
+import { Leaving } from "./ui/leaving";
 import { SessionOver } from "./ui/parts";
 
 const Palette = lazy(() => import("./palette"));
@@ -173,7 +175,8 @@ export function Shell() {
     const listen = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        setOpen((isOpen) => !isOpen);
+        // To go elsewhere would drop what a dialog holds.
+        setOpen((isOpen) => !isOpen && !isDialogOpen());
       }
     };
     window.addEventListener("keydown", listen);
@@ -231,6 +234,7 @@ export function Shell() {
           <Palette org={shown} onClose={() => setOpen(false)} />
         </Suspense>
       )}
+      <Leaving />
     </>
   );
 }

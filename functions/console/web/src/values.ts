@@ -25,6 +25,55 @@ export function hasSecret(value: unknown): boolean {
   return isObject(value) && Object.values(value).some(hasSecret);
 }
 
+/** A value with its secrets opened. */
+export interface Opened {
+  /** A secret that was not opened is in it as before. */
+  value: unknown;
+  /** How many were opened. */
+  count: number;
+  /** Why the others were not. */
+  error?: unknown;
+}
+
+/**
+ * Opens each secret in a value by a request of its own, one after another. Ends with the first that is refused, and
+ * when the signal says so. `open` gets the ciphertext, and the place as a JSON pointer.
+ */
+export async function openSecrets(
+  value: unknown,
+  open: (sealed: string, pointer: string) => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<Opened> {
+  const found: Opened = { value, count: 0 };
+  const walk = async (value: unknown, pointer: string): Promise<unknown> => {
+    if (found.error !== undefined || signal.aborted) return value;
+    const sealed = ciphertext(value);
+    if (sealed !== undefined) {
+      try {
+        const plain = await open(sealed, pointer);
+        found.count += 1;
+        return plain;
+      } catch (error) {
+        found.error = error;
+        return value;
+      }
+    }
+    if (Array.isArray(value)) {
+      const all: unknown[] = [];
+      for (const [index, one] of value.entries()) all.push(await walk(one, `${pointer}/${index}`));
+      return all;
+    }
+    if (!isObject(value)) return value;
+    const all: Record<string, unknown> = {};
+    for (const [name, one] of Object.entries(value)) {
+      all[name] = await walk(one, `${pointer}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+    }
+    return all;
+  };
+  found.value = await walk(value, "");
+  return found;
+}
+
 const SEALED = { [SIGNATURE]: SECRET, ciphertext: "" };
 
 /** The value with a secret at each place that the server masked. */

@@ -85,31 +85,63 @@ export class ApiError extends Error {
 // A browser asks no other site for permission to send it, and no form can.
 const CONSOLE = { "X-Statewright-Console": "1" };
 
-// What would be lost with this page: what a person has typed and not saved, and open dialogs.
-let drafts = 0;
+// What would be lost with this page: open dialogs, and what a person has typed and not saved.
+const drafts = new Set<{ warning: string | undefined }>();
 
-/** Says that this page holds something that would be lost, until what is returned is called. */
-export function keepDraft(): () => void {
-  drafts += 1;
-  return () => {
-    drafts -= 1;
-  };
+/**
+ * Says that this page does not leave by itself, until what is returned is called. With a warning, a person who leaves is
+ * asked too: it says what is lost.
+ */
+export function keepDraft(warning?: string): () => void {
+  const draft = { warning };
+  drafts.add(draft);
+  return () => void drafts.delete(draft);
 }
 
-/** Whether the server has refused the session of this page, and answered nothing else since. */
+/** What a person loses by leaving this page; `undefined` if that is nothing. */
+export const draftWarning = () => [...drafts].findLast(({ warning }) => warning !== undefined)?.warning;
+
+/** Whose page this is, and whether the server still takes it for theirs. */
 export const session = {
+  /** The server refused the session, and answered nothing else since. */
   isOver: false,
+  /** Who is signed in, of whom the page knows. */
+  login: undefined as string | undefined,
+  /** Who is signed in instead. Nothing is sent any more: the page would mix what two people may see. */
+  other: undefined as string | undefined,
+  /** Somebody else may have signed in with another tab since the last look. */
+  isUnsure: false,
   listeners: new Set<() => void>(),
   listen(listener: () => void) {
     session.listeners.add(listener);
     return () => void session.listeners.delete(listener);
   },
+  tell() {
+    for (const listener of session.listeners) listener();
+  },
   set(isOver: boolean) {
     if (session.isOver === isOver) return;
     session.isOver = isOver;
-    for (const listener of session.listeners) listener();
+    session.tell();
+  },
+  /** The server says that this user is signed in. */
+  isOf(login: string) {
+    session.login ??= login;
+    session.isUnsure = false;
+    const other = login === session.login ? undefined : login;
+    if (other === session.other) return;
+    session.other = other;
+    session.tell();
   },
 };
+
+// Another tab or window is used meanwhile.
+window.addEventListener("blur", () => {
+  session.isUnsure = true;
+});
+document.addEventListener("visibilitychange", () => {
+  session.isUnsure = true;
+});
 
 /** The page of sign-ins, which leads back to this address. */
 export const signInAddress = () =>
@@ -120,7 +152,7 @@ async function over(response: Response): Promise<ApiError> {
   const { reason } = await refusal(response);
   const isOld = reason === "sign_in_too_old";
   const why = isOld ? "You signed in too long ago for this." : "You are not signed in any more.";
-  const text = `${why} Nothing was changed, and this page stays as it is: sign in in a new tab, then try again here.`;
+  const text = `${why} Nothing was done, and this page stays as it is: sign in in a new tab, then try again here.`;
   return new ApiError(401, isOld ? reason : "session_over", text);
 }
 
@@ -136,37 +168,82 @@ async function refusal(response: Response): Promise<ApiError> {
   }
 }
 
+const UNANSWERED = "The server does not answer. Nothing was changed by this page.";
+
+// Nothing is shown of a page that is about to go.
+const gone = () => new Promise<never>(() => {});
+
+const WHO = "/api/user";
+
+// Requests that begin together ask once.
+let asked: Promise<void> | undefined;
+
+/** Asks who is signed in. */
+async function look(): Promise<void> {
+  const response = await fetch(new Request(WHO, { headers: CONSOLE })).catch(() => {
+    throw new ApiError(0, "", UNANSWERED);
+  });
+  // Without a session, the request itself is refused.
+  if (response.status === 401) return;
+  if (!response.ok) throw await refusal(response);
+  session.isOf(((await response.json()) as { githubLogin: string }).githubLogin);
+}
+
+/** Refuses to go on for another person than the one of this page. Loads the page anew if that loses nothing. */
+export async function refuseOther(): Promise<void> {
+  if (session.other === undefined) return;
+  if (drafts.size === 0) {
+    window.location.reload();
+    return gone();
+  }
+  const text = `You are signed in as ${session.other} now, and this page is of ${session.login}. Nothing was sent.`;
+  throw new ApiError(409, "other_user", text);
+}
+
 /** Sends a request. Every answer of the API comes through here. */
-async function send(request: Request): Promise<Response> {
+async function send(request: Request, isChange = request.method !== "GET"): Promise<Response> {
+  if (session.login !== undefined && new URL(request.url).pathname !== WHO) {
+    if (session.isUnsure || session.other !== undefined) {
+      asked ??= look().finally(() => {
+        asked = undefined;
+      });
+      await asked;
+    }
+    await refuseOther();
+  }
   let response: Response;
   try {
     response = await fetch(request);
   } catch (error) {
     if (request.signal.aborted) throw error;
     // A change may have arrived, and only its answer be lost.
-    const text =
-      request.method === "GET"
-        ? "The server does not answer. Nothing was changed by this page."
-        : "The server does not answer, so it is not known whether this was done. Reload the page and look, before you try again.";
+    const text = isChange
+      ? "The server does not answer, so it is not known whether this was done. Reload the page and look, before you try again."
+      : UNANSWERED;
     throw new ApiError(0, "", text);
   }
   if (response.status === 401) {
+    // Whoever signs in may be another.
+    session.isUnsure = true;
     // To leave would lose what is on the page. A change is always made from something on it.
-    if (request.method !== "GET" || drafts > 0) {
+    if (isChange || drafts.size > 0) {
       const error = await over(response);
       if (error.reason === "session_over") session.set(true);
       throw error;
     }
     window.location.replace(signInAddress());
-    // Nothing is shown of a page that is about to go.
-    return new Promise<never>(() => {});
+    return gone();
   }
   session.set(false);
   if (!response.ok) throw await refusal(response);
   return response;
 }
 
-const client = createClient<paths>({ baseUrl: window.location.origin, headers: CONSOLE, fetch: send });
+const client = createClient<paths>({
+  baseUrl: window.location.origin,
+  headers: CONSOLE,
+  fetch: (request: Request) => send(request),
+});
 
 /** Reads JSON. */
 export async function read<Path extends With<"get">>(
@@ -214,8 +291,8 @@ export function address<Path extends keyof paths>(path: Path, names: In<Path & s
 }
 
 /** Reads an answer as text. */
-export async function text(url: string): Promise<string> {
-  return (await send(new Request(url, { headers: CONSOLE }))).text();
+export async function text(url: string, signal?: AbortSignal): Promise<string> {
+  return (await send(new Request(url, { headers: CONSOLE, signal }))).text();
 }
 
 /** A definition of an environment. */
@@ -268,9 +345,13 @@ export async function download(url: string, name: string): Promise<void> {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** Asks for values by a POST, which the audit trail records. Numbers that the browser would round stay texts. */
-export async function reveal(url: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
-  const headers = { ...CONSOLE, "Content-Type": "application/json" };
-  const response = await send(new Request(url, { method: "POST", headers, body: JSON.stringify(body), signal }));
+/**
+ * Asks for values by a POST, which the audit trail records and which changes nothing. Numbers that the browser would
+ * round stay texts.
+ */
+export async function reveal(url: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+  const headers = { ...CONSOLE, ...(body !== undefined && { "Content-Type": "application/json" }) };
+  const request = new Request(url, { method: "POST", headers, body: JSON.stringify(body), signal });
+  const response = await send(request, false);
   return parse(await response.text());
 }

@@ -1,7 +1,18 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { ApiError, type Got, address, read, readDefinition, readExactly, reveal, sendDefinition } from "./client";
+import {
+  ApiError,
+  type Got,
+  address,
+  read,
+  readDefinition,
+  readExactly,
+  refuseOther,
+  reveal,
+  sendDefinition,
+  session,
+} from "./client";
 import type { Checked } from "../definitions";
 import { resealed } from "../values";
 
@@ -69,7 +80,12 @@ const EVERY_MINUTE = 60_000;
 
 export const user = queryOptions({
   queryKey: ["user"],
-  queryFn: ({ signal }) => read("/api/user", {}, {}, signal),
+  queryFn: async ({ signal }) => {
+    const user = await read("/api/user", {}, {}, signal);
+    session.isOf(user.githubLogin);
+    await refuseOther();
+    return user;
+  },
   staleTime: EVERY_MINUTE,
 });
 
@@ -361,9 +377,14 @@ export const resource = (name: StackName, of: ResourceName) =>
   });
 
 /** Opens the secret at a place of a resource, which the audit trail records. The place is a JSON pointer. */
-export async function openSecret(name: StackName, of: ResourceName, path: string): Promise<unknown> {
+export async function openSecret(
+  name: StackName,
+  of: ResourceName,
+  path: string,
+  signal: AbortSignal,
+): Promise<unknown> {
   const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/resource/secret", stackPath(name));
-  const found = (await reveal(url, { ...resourceQuery(of), path })) as { value: unknown };
+  const found = (await reveal(url, { ...resourceQuery(of), path }, signal)) as { value: unknown };
   return found.value;
 }
 

@@ -1,7 +1,7 @@
 // The definition of an environment, to read and to edit.
 
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useBlocker, useSearch } from "@tanstack/react-router";
+import { Link, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "react-aria-components";
 import { ApiError, type Definition, address, keepDraft, readDefinition, sendDefinition } from "../api/client";
@@ -23,7 +23,7 @@ import { number, visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
 import { Editor, type Field, goTo } from "../ui/editor";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Code, Confirm, Facts, Failure, Loaded, Time, Waiting, useTitle } from "../ui/parts";
+import { Act, Badge, Card, Code, Facts, Failure, Loaded, Time, Waiting, useTitle } from "../ui/parts";
 import { MASK } from "../values";
 import { InItsPlace, Lines, Restore, ROUTE, useName, useReadAgain } from "./environment";
 
@@ -83,9 +83,9 @@ function Checks({
         title="Checks"
         count={of && problems.length > 0 ? problems.length : undefined}
         actions={
-          <Button className="button small" onPress={onCheck} isDisabled={!onCheck || isChecking}>
+          <Act className="button small" onPress={onCheck} isOff={!onCheck || isChecking}>
             Check
-          </Button>
+          </Act>
         }
       >
         <div aria-live="polite">
@@ -219,12 +219,12 @@ function Overtaken({
       </p>
       <Lines of={difference} />
       <div className="row">
-        <Button className="button" onPress={onTheirs} isDisabled={isBusy}>
+        <Act className="button" onPress={onTheirs} isOff={isBusy}>
           Drop mine, show revision {number(revision)}
-        </Button>
-        <Button className="button bad" onPress={onMine} isDisabled={isBusy}>
+        </Act>
+        <Act className="button bad" onPress={onMine} isOff={isBusy}>
           Save mine over revision {number(revision)}
-        </Button>
+        </Act>
       </div>
     </div>
   );
@@ -255,7 +255,10 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
   const sent = isPlain ? shown : seals.restore(shown);
   const difference = useMemo(() => (isOvertaken ? lines(sealed, shown) : []), [isOvertaken, sealed, shown]);
 
-  useEffect(() => (isDirty ? keepDraft() : undefined), [isDirty]);
+  useEffect(
+    () => (isDirty ? keepDraft("Your changes to the definition are not saved, and leaving drops them.") : undefined),
+    [isDirty],
+  );
   useEffect(() => {
     if (!isDirty) return;
     const timer = setTimeout(() => ask(sent), PAUSE);
@@ -284,13 +287,6 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
   }, [checked]);
   const known = useMemo(() => leaves(properties), [properties]);
   const names = useMemo(() => known.map((leaf) => leaf.path), [known]);
-
-  const blocker = useBlocker({
-    // Filters and versions in the address of the same page keep the text.
-    shouldBlockFn: ({ current, next }) => isDirty && current.pathname !== next.pathname,
-    enableBeforeUnload: () => isDirty,
-    withResolver: true,
-  });
 
   const edit = (text: string) => {
     setSaved(false);
@@ -360,24 +356,19 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
                   Saved as revision {number(definition.revision)}
                 </Badge>
               )}
-              {isPlain && !isDirty && (
-                <Button className="button" onPress={drop}>
-                  Hide secrets
-                </Button>
-              )}
-              {!isPlain && !isDirty && hasSealed(definition.text) && may("plan") && (
-                <Button className="button" onPress={() => void decrypt()} isDisabled={isBusy}>
-                  <Icon name="eye" /> Decrypt
-                </Button>
+              {!isDirty && (isPlain || (hasSealed(definition.text) && may("plan"))) && (
+                <Act className="button" onPress={() => (isPlain ? drop() : void decrypt())} isOff={isBusy}>
+                  <Icon name="eye" /> {isPlain ? "Hide secrets" : "Decrypt"}
+                </Act>
               )}
               {isDirty && (
-                <Button className="button" onPress={drop} isDisabled={isBusy}>
+                <Act className="button" onPress={drop} isOff={isBusy}>
                   Drop changes
-                </Button>
+                </Act>
               )}
-              <Button className="button primary" onPress={() => void save(definition)} isDisabled={!canSave}>
+              <Act className="button primary" onPress={() => void save(definition)} isOff={!canSave}>
                 Save
-              </Button>
+              </Act>
             </>
           }
         >
@@ -411,18 +402,6 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
         <Imports org={name.org} of={shown} />
         <Now name={name} revision={definition.revision} />
       </div>
-      {blocker.status === "blocked" && (
-        <Confirm
-          title="Leave without saving?"
-          action="Leave"
-          onClose={blocker.reset}
-          run={async () => {
-            blocker.proceed();
-          }}
-        >
-          <p>Your changes to the definition are not saved, and leaving drops them.</p>
-        </Confirm>
-      )}
     </div>
   );
 }
@@ -458,13 +437,13 @@ function OldRevision({ name, revision }: { name: EnvironmentName; revision: numb
               </Button>
             )}
             {may("apply") && (
-              <Button
+              <Act
                 className="button"
                 onPress={() => setRestoring(true)}
-                isDisabled={old.data?.revision !== revision}
+                isOff={old.data?.revision !== revision}
               >
                 Restore
-              </Button>
+              </Act>
             )}
             <Link className="button" to={ROUTE} params={name} search={{}}>
               To the current one

@@ -130,7 +130,7 @@ export function Restore({ name, revision, onClose }: { name: EnvironmentName; re
       onClose={onClose}
       run={async () => {
         await restore(revision);
-        await navigate({ to: `${ROUTE}/revisions`, params: name });
+        await navigate({ ignoreBlocker: true, to: `${ROUTE}/revisions`, params: name });
       }}
     >
       <p>

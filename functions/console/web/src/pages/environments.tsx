@@ -83,7 +83,8 @@ function New({ org, project: first, onClose }: { org: string; project: string; o
     const new_ = { project: project.trim(), name: name.trim() };
     await change("POST", "/api/esc/environments/{orgName}", { orgName: org }, new_);
     await client.invalidateQueries({ queryKey: ["environments"] });
-    await navigate({ to: "/$org/esc/$project/$env", params: { org, project: new_.project || "default", env: new_.name } });
+    const params = { org, project: new_.project || "default", env: new_.name };
+    await navigate({ ignoreBlocker: true, to: "/$org/esc/$project/$env", params });
   };
   return (
     <Confirm title="New environment" action="Create it" isDangerous={false} onClose={onClose} run={create}>

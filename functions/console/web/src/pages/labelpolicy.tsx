@@ -124,9 +124,20 @@ function Edit({ org, of, onClose }: { org: string; of: Stored; onClose: () => vo
     const theirs = FIELDS.filter((field) => there[field] !== before[field]);
     const kept = theirs.filter((field) => typed[field] !== before[field] && typed[field] !== there[field]);
     const taken = theirs.filter((field) => !kept.includes(field));
-    setTyped({ ...typed, ...Object.fromEntries(taken.map((field) => [field, there[field]])) });
+    const next = { ...typed, ...Object.fromEntries(taken.map((field) => [field, there[field]])) };
+    // What an earlier change of theirs did to the form is still so, unless the person has typed there since.
+    const all = new Set([...(meanwhile?.taken ?? []), ...(meanwhile?.kept ?? []), ...theirs]);
+    const fields = FIELDS.filter((field) => all.has(field));
+    setTyped(next);
     setBase(now);
-    setMeanwhile({ of: now, taken, kept });
+    setMeanwhile({
+      of: now,
+      taken: fields.filter((field) => next[field] === there[field]),
+      kept: fields.filter((field) => next[field] !== there[field]),
+    });
+    if (FIELDS.some((field) => next[field] !== there[field])) return;
+    const text = "The policy is now as the form has it, so there is nothing left to save.";
+    throw new ApiError(409, "label_policy_same", text);
   };
   const run = async () => {
     try {

@@ -59,7 +59,7 @@ function NewMember({
     >
       <p>
         {isNew
-          ? "The login becomes a member, and a user of this server if there is none. The link signs the person in once."
+          ? "If nobody has this login, it becomes a user of this server. The user becomes a member. The link signs the person in once."
           : "The user becomes a member. Their sign-in and their tokens work here at once."}
       </p>
       <Line label="Login" value={login} onChange={setLogin} />
@@ -88,7 +88,7 @@ function ChangeRole({ org, member, onClose }: OfDialog & { member: Member }) {
     >
       <p>
         The role is for the whole organization, and grants add to it. It holds within a minute. An update that it no
-        longer allows ends within five.
+        longer allows ends within five minutes; what it saved is kept.
       </p>
       <RoleChoice org={org} value={role} onChange={setRole} />
     </Confirm>
@@ -163,7 +163,7 @@ function Remove({ org, member, onClose }: OfDialog & { member: Member }) {
     <Confirm title={`Remove ${login} from ${org}?`} action="Remove the member" onClose={onClose} run={run}>
       <p>
         {login} loses the role, all places in teams and all grants, within a minute. An update of {login} that runs ends
-        within five, with what it saved. A lock of {login} stays until somebody breaks it.
+        within five minutes; what it saved is kept. A lock of {login} stays until somebody breaks it.
       </p>
       <p>
         The user stays on this server, and their sign-ins and tokens show nothing of {org} any more. Tokens of {org} and

@@ -1,16 +1,16 @@
 // The values of an environment, which a person opens.
 
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { Button } from "react-aria-components";
-import { address, change, parse, text } from "../api/client";
+import { address, parse, reveal, text } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { type Leaf, type Properties, leaves } from "../definitions";
 import { visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
 import { Icon } from "../ui/icons";
-import { Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, useTitle } from "../ui/parts";
+import { Act, Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, useTitle } from "../ui/parts";
 import { ROUTE, useName } from "./environment";
 
 const { ENVIRONMENT, environmentPath } = queries;
@@ -94,16 +94,21 @@ export function Values() {
   const [error, setError] = useState<unknown>();
   const [isOpening, setOpening] = useState(false);
   useTitle("Opened values", `${name.project}/${name.env}`);
+  const asking = useRef<AbortController>(undefined);
+  // Who left the page does not ask any more.
+  useEffect(() => () => asking.current?.abort(), []);
   const open = async () => {
+    const { signal } = (asking.current = new AbortController());
     setOpening(true);
     setError(undefined);
     try {
       const names = environmentPath(name);
-      const { id } = (await change("POST", `${ENVIRONMENT}/open`, names)) as { id: string };
+      const { id } = (await reveal(address(`${ENVIRONMENT}/open`, names), undefined, signal)) as { id: string };
       const url = address(`${ENVIRONMENT}/open/{openSessionID}`, { ...names, openSessionID: id });
-      const { properties } = parse(await text(url)) as { properties?: Properties };
+      const { properties } = parse(await text(url, signal)) as { properties?: Properties };
       setFound(leaves(properties));
     } catch (error) {
+      if (signal.aborted) return;
       setError(error);
     }
     setOpening(false);
@@ -120,9 +125,9 @@ export function Values() {
             <p>It is recorded in the audit trail. Secrets stay masked until you show each.</p>
             <p>
               {may("plan") ? (
-                <Button className="button primary" onPress={() => void open()} isDisabled={isOpening}>
+                <Act className="button primary" onPress={() => void open()} isOff={isOpening}>
                   {isOpening ? "Opening" : "Open the values"}
-                </Button>
+                </Act>
               ) : (
                 "It needs the role plan on this environment."
               )}

@@ -15,7 +15,7 @@ import { Diff, differenceOf } from "../ui/diff";
 import type { GraphEdge, GraphNode } from "../ui/graph";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Select, Table, Time, type Tone, Waiting } from "../ui/parts";
-import { ciphertext, hasSecret, isObject } from "../values";
+import { hasSecret } from "../values";
 import { Value, useStackName } from "./stack";
 
 const Graph = lazy(() => import("../ui/graph"));
@@ -52,20 +52,6 @@ function ResourceLink({ of }: { of: Named & { name?: string } }) {
 
 const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** The value at a place, with each secret in it opened by a request of its own. */
-async function opened(value: unknown, path: string, open: (path: string) => Promise<unknown>): Promise<unknown> {
-  if (ciphertext(value) !== undefined) return open(path);
-  if (Array.isArray(value)) {
-    const all: unknown[] = [];
-    for (const [index, one] of value.entries()) all.push(await opened(one, `${path}/${index}`, open));
-    return all;
-  }
-  if (!isObject(value)) return value;
-  const all: Record<string, unknown> = {};
-  for (const [name, one] of Object.entries(value)) all[name] = await opened(one, `${path}/${escaped(name)}`, open);
-  return all;
-}
-
 function Properties({
   title,
   path,
@@ -77,7 +63,7 @@ function Properties({
   path: string;
   of: Record<string, unknown> | undefined;
   /** Opens the secret at a place; absent if the person may not. */
-  open?: (path: string) => Promise<unknown>;
+  open?: (path: string, signal: AbortSignal) => Promise<unknown>;
 }) {
   const entries = Object.entries(of ?? {}).filter(([name]) => !name.startsWith("__"));
   return (
@@ -94,7 +80,7 @@ function Properties({
               <td>
                 <Value
                   value={value}
-                  open={open && (() => opened(value, `${path}/${escaped(name)}`, open))}
+                  open={open && ((_, pointer, signal) => open(`${path}/${escaped(name)}${pointer}`, signal))}
                 />
               </td>
             </tr>
@@ -453,13 +439,15 @@ function Neighbours({ of }: { of: ResourceName }) {
 const TABS: [ResourcesSearch["show"], string][] = [
   [undefined, "Properties"],
   ["history", "History"],
-  ["neighbours", "Neighbours"],
+  ["neighbours", "Neighbors"],
 ];
 
 function Has({ of: resource, named }: { of: OneResource; named: ResourceName }) {
   const name = useStackName();
   const may = useRightsOnStack(name);
-  const open = may("plan") ? (path: string) => queries.openSecret(name, named, path) : undefined;
+  const open = may("plan")
+    ? (path: string, signal: AbortSignal) => queries.openSecret(name, named, path, signal)
+    : undefined;
   return (
     <>
       {resource.valuesHidden && (

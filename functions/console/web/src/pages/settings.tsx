@@ -9,7 +9,7 @@ import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
-import { Card, Confirm, Loaded, Table, Time, useTitle } from "../ui/parts";
+import { Act, Card, Confirm, Loaded, Table, Time, useTitle } from "../ui/parts";
 import { useName } from "./environment";
 
 const { ENVIRONMENT, environmentPath } = queries;
@@ -143,7 +143,7 @@ export function Settings() {
   const remove = async () => {
     await change("DELETE", ENVIRONMENT, environmentPath(name));
     await client.invalidateQueries({ queryKey: ["environments"] });
-    await navigate({ to: "/$org/-/environments", params: { org: name.org } });
+    await navigate({ ignoreBlocker: true, to: "/$org/-/environments", params: { org: name.org } });
   };
   const row = (title: string, about: string, button: ReactNode) => (
     <div className="list-row">
@@ -174,9 +174,9 @@ export function Settings() {
                 "Delete.",
                 "The server keeps it for a time, in which it can be undeleted.",
                 may("member") && (
-                  <Button className="button small bad" onPress={() => ask("delete")} isDisabled={isProtected}>
+                  <Act className="button small bad" onPress={() => ask("delete")} isOff={isProtected}>
                     Delete
-                  </Button>
+                  </Act>
                 ),
               )}
             </>

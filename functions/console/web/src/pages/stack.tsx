@@ -2,14 +2,15 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useParams } from "@tanstack/react-router";
-import { Suspense, lazy, useMemo, useState } from "react";
+import { Suspense, lazy, useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "react-aria-components";
-import { change } from "../api/client";
+import { address, reveal } from "../api/client";
 import * as queries from "../api/queries";
 import type { Stack, StackName } from "../api/queries";
 import { duration, instant, kind, number, plain as unmarked, visible } from "../format";
 import { Icon } from "../ui/icons";
 import {
+  Act,
   Badge,
   Card,
   Changes,
@@ -27,7 +28,7 @@ import {
   useNow,
   useTitle,
 } from "../ui/parts";
-import { MASK, at, ciphertext, hasSecret, isObject, textOf } from "../values";
+import { MASK, at, hasSecret, openSecrets, textOf } from "../values";
 import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
 import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
@@ -128,58 +129,50 @@ export function StackPage() {
   );
 }
 
-/** The value with each secret in it opened. Each opening is recorded in the audit trail. */
-async function opened(name: StackName, value: unknown): Promise<unknown> {
-  const sealed = ciphertext(value);
-  if (sealed !== undefined) {
-    const names = { orgName: name.org, projectName: name.project, stackName: name.stack };
-    const path = "/api/stacks/{orgName}/{projectName}/{stackName}/decrypt";
-    const answer = (await change("POST", path, names, { ciphertext: sealed })) as { plaintext: string };
-    const bytes = Uint8Array.from(atob(answer.plaintext), (letter) => letter.charCodeAt(0));
-    return JSON.parse(new TextDecoder().decode(bytes)) as unknown;
-  }
-  if (Array.isArray(value)) {
-    const all: unknown[] = [];
-    for (const one of value) all.push(await opened(name, one));
-    return all;
-  }
-  if (!isObject(value)) return value;
-  const all: Record<string, unknown> = {};
-  for (const [key, one] of Object.entries(value)) all[key] = await opened(name, one);
-  return all;
+/** Opens a secret of a stack, which the audit trail records. */
+async function decrypted(name: StackName, sealed: string, signal: AbortSignal): Promise<unknown> {
+  const names = { orgName: name.org, projectName: name.project, stackName: name.stack };
+  const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/decrypt", names);
+  const answer = (await reveal(url, { ciphertext: sealed }, signal)) as { plaintext: string };
+  const bytes = Uint8Array.from(atob(answer.plaintext), (letter) => letter.charCodeAt(0));
+  return JSON.parse(new TextDecoder().decode(bytes)) as unknown;
 }
 
+/** Opens one secret, of which it gets the ciphertext and the place in the value. */
+export type OpenSecret = (sealed: string, pointer: string, signal: AbortSignal) => Promise<unknown>;
+
 /** A value whose secrets are masked until a person asks for them. */
-export function Value({ value, open }: { value: unknown; open?: () => Promise<unknown> }) {
-  const [plain, setPlain] = useState<{ value: unknown }>();
+export function Value({ value, open }: { value: unknown; open?: OpenSecret }) {
+  const [opened, setOpened] = useState<{ of: unknown; value: unknown }>();
   const [isOpening, setOpening] = useState(false);
   const [error, setError] = useState<unknown>();
+  const asking = useRef<AbortController>(undefined);
+  // Who left the page does not ask any more.
+  useEffect(() => () => asking.current?.abort(), []);
   const isSecret = hasSecret(value);
-  const show = async () => {
-    if (!open) return;
+  // Another value at its place is masked again.
+  const plain = opened?.of === value ? opened : undefined;
+  const show = async (open: OpenSecret) => {
+    const { signal } = (asking.current = new AbortController());
     setOpening(true);
     setError(undefined);
-    try {
-      setPlain({ value: await open() });
-    } catch (error) {
-      setError(error);
-    } finally {
-      setOpening(false);
-    }
+    const found = await openSecrets(value, (sealed, pointer) => open(sealed, pointer, signal), signal);
+    if (signal.aborted) return;
+    if (found.count > 0) setOpened({ of: value, value: found.value });
+    setError(found.error);
+    setOpening(false);
   };
-  const seen = plain ? plain.value : value;
+  const hide = () => {
+    setOpened(undefined);
+    setError(undefined);
+  };
   return (
     <div className="value">
-      <Code className={isSecret && !plain ? "masked" : ""} value={seen} />
-      {isSecret && plain && (
-        <Button className="button small" onPress={() => setPlain(undefined)}>
-          Hide
-        </Button>
-      )}
-      {isSecret && !plain && open && (
-        <Button className="button small" onPress={() => void show()} isDisabled={isOpening}>
-          <Icon name="eye" /> Show
-        </Button>
+      <Code className={isSecret && !plain ? "masked" : ""} value={plain ? plain.value : value} />
+      {isSecret && (plain || open) && (
+        <Act className="button small" onPress={() => (plain ? hide() : open && void show(open))} isOff={isOpening}>
+          {plain ? "Hide" : "Show"}
+        </Act>
       )}
       {!isSecret && textOf(value) !== "" && <Copy text={textOf(value)} label="Copy the value" />}
       {error !== undefined && <Failure error={error} />}
@@ -233,6 +226,7 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
           const provider = found.secretsProviders as { type?: string } | null | undefined;
           // A passphrase or another key is not of this server.
           const isOpenable = provider?.type === "service" && may("plan");
+          const open: OpenSecret = (sealed, _, signal) => decrypted(name, sealed, signal);
           if (entries.length === 0) return <Empty title="This stack has no outputs" />;
           return (
             <>
@@ -246,7 +240,7 @@ function Outputs({ name, version }: { name: StackName; version: number }) {
                       {key === README && readmeOf(found.outputs as Record<string, unknown>) !== undefined ? (
                         <span className="faint">The text below</span>
                       ) : (
-                        <Value value={value} open={isOpenable ? () => opened(name, value) : undefined} />
+                        <Value value={value} open={isOpenable ? open : undefined} />
                       )}
                     </td>
                   </tr>

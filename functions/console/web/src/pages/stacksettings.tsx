@@ -9,7 +9,7 @@ import * as queries from "../api/queries";
 import type { Stack, StackName } from "../api/queries";
 import { plain } from "../format";
 import { useRights, useRightsOnStack } from "../rights";
-import { Card, Confirm, Line, Loaded, More, Select, Time, useTitle } from "../ui/parts";
+import { Act, Card, Confirm, Line, Loaded, More, Select, Time, useTitle } from "../ui/parts";
 import { useStackName } from "./stack";
 import { Setting, TagsCard, TypedName } from "./tagparts";
 
@@ -29,6 +29,7 @@ function Rename({ name, onClose }: OfDialog) {
   const run = async () => {
     await change("POST", `${STACK}/rename`, queries.stackPath(name), { newName, newProject });
     await navigate({
+      ignoreBlocker: true,
       to: "/$org/$project/$stack/settings/options",
       params: { org: name.org, project: newProject, stack: newName },
       replace: true,
@@ -63,7 +64,7 @@ function Transfer({ name, onClose }: OfDialog) {
   const toOrg = chosen || others[0] || "";
   const run = async () => {
     await change("POST", `${STACK}/transfer`, queries.stackPath(name), { toOrg });
-    await navigate({ to: "/$org/$project/$stack", params: { ...name, org: toOrg }, replace: true });
+    await navigate({ ignoreBlocker: true, to: "/$org/$project/$stack", params: { ...name, org: toOrg }, replace: true });
     await client.invalidateQueries();
   };
   return (
@@ -101,7 +102,7 @@ function Delete({ name, stack, onClose }: OfDialog & { stack: Stack }) {
   const whole = `${name.project}/${name.stack}`;
   const run = async () => {
     await change("DELETE", STACK, queries.stackPath(name), undefined, { force: true });
-    await navigate({ to: "/$org/-/deleted", params: { org: name.org }, replace: true });
+    await navigate({ ignoreBlocker: true, to: "/$org/-/deleted", params: { org: name.org }, replace: true });
     client.removeQueries({ queryKey: ["stack", name] });
     await client.invalidateQueries();
   };
@@ -207,9 +208,9 @@ export function StackSettings() {
               title="Transfer"
               about={stack.protection ? "It is protected, so it stays." : "To another organization of yours."}
             >
-              <Button className="button small" onPress={() => ask("transfer")} isDisabled={Boolean(stack.protection)}>
+              <Act className="button small" onPress={() => ask("transfer")} isOff={Boolean(stack.protection)}>
                 Transfer
-              </Button>
+              </Act>
             </Setting>
             <Setting
               title="Delete"
@@ -221,13 +222,13 @@ export function StackSettings() {
                     : "The server keeps it for a time, in which it can be undeleted."
               }
             >
-              <Button
+              <Act
                 className="button small bad"
                 onPress={() => ask("delete")}
-                isDisabled={Boolean(stack.protection || stack.currentOperation)}
+                isOff={Boolean(stack.protection || stack.currentOperation)}
               >
                 Delete
-              </Button>
+              </Act>
             </Setting>
           </>
         ) : (

@@ -10,6 +10,7 @@ import type { Rejected, State, StateVersion } from "../api/queries";
 import { bytes, count, number, visible } from "../format";
 import { Icon } from "../ui/icons";
 import {
+  Act,
   Badge,
   Card,
   Code,
@@ -175,11 +176,14 @@ function Outputs({ state }: { state: State }) {
       count={newest ? outputs.length : undefined}
       actions={
         outputs.length > 0 &&
-        may("outputs") &&
-        !values && (
-          <Button className="button small" onPress={() => void show()} isDisabled={isReading}>
-            <Icon name="eye" /> Show values
-          </Button>
+        may("outputs") && (
+          <Act
+            className="button small"
+            onPress={() => (values ? setValues(undefined) : void show())}
+            isOff={isReading}
+          >
+            <Icon name="eye" /> {values ? "Hide values" : "Show values"}
+          </Act>
         )
       }
     >

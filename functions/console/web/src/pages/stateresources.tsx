@@ -4,7 +4,6 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useMemo, useRef, useState } from "react";
-import { Button } from "react-aria-components";
 import { ApiError, address as urlOf, reveal } from "../api/client";
 import * as queries from "../api/queries";
 import type { State, StateResource, StateResourceAround, StateResourceValues } from "../api/queries";
@@ -12,6 +11,7 @@ import { count, number, visible } from "../format";
 import type { GraphEdge, GraphNode } from "../ui/graph";
 import { Icon } from "../ui/icons";
 import {
+  Act,
   Badge,
   Card,
   Code,
@@ -334,24 +334,24 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
     }
   };
   const entries = isObject(found?.attributes) ? Object.entries(found.attributes) : [];
+  // One button, so that it keeps the focus.
+  const next = !found
+    ? { text: "Show values", unmask: false }
+    : found.sensitive.length === 0
+      ? undefined
+      : found.masked
+        ? { text: "Show sensitive ones too", unmask: true }
+        : { text: "Mask the sensitive ones", unmask: false };
   return (
     <Card
       title="Attributes"
       count={found && entries.length}
       actions={
-        found === undefined ? (
-          <Button className="button small" onPress={() => void ask(false)} isDisabled={isReading}>
-            <Icon name="eye" /> Show values
-          </Button>
-        ) : found.masked && found.sensitive.length > 0 ? (
-          <Button className="button small" onPress={() => void ask(true)} isDisabled={isReading}>
-            <Icon name="eye" /> Show sensitive ones too
-          </Button>
-        ) : found.sensitive.length > 0 ? (
-          <Button className="button small" onPress={() => void ask(false)} isDisabled={isReading}>
-            Mask the sensitive ones
-          </Button>
-        ) : undefined
+        next && (
+          <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
+            <Icon name="eye" /> {next.text}
+          </Act>
+        )
       }
     >
       {error !== undefined && <Failure error={error} />}

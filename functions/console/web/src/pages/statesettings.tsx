@@ -9,7 +9,7 @@ import * as queries from "../api/queries";
 import type { State } from "../api/queries";
 import { duration, visible } from "../format";
 import { useRightsOnState } from "../rights";
-import { Badge, Card, Code, Confirm, Line, Loaded, Table, Time, useTitle } from "../ui/parts";
+import { Act, Badge, Card, Code, Confirm, Line, Loaded, Table, Time, useTitle } from "../ui/parts";
 import { Setting, TagsCard, TypedName } from "./tagparts";
 
 const ROUTE = "/$org/-/states/$project/$state";
@@ -35,7 +35,7 @@ function Rename({ org, state, onClose }: OfDialog) {
   const to = { project: project.trim(), state: name.trim() };
   const run = async () => {
     await change("PATCH", STATE, { guid: state.id }, to);
-    await navigate({ to: `${ROUTE}/settings`, params: { org, ...to }, replace: true });
+    await navigate({ ignoreBlocker: true, to: `${ROUTE}/settings`, params: { org, ...to }, replace: true });
     await client.invalidateQueries();
   };
   return (
@@ -61,7 +61,7 @@ function Delete({ org, state, onClose }: OfDialog) {
   const whole = `${state.project}/${state.state}`;
   const run = async () => {
     await change("DELETE", STATE, { guid: state.id }, undefined, { force: true });
-    await navigate({ to: "/$org/-/deleted", params: { org }, replace: true });
+    await navigate({ ignoreBlocker: true, to: "/$org/-/deleted", params: { org }, replace: true });
     client.removeQueries({ queryKey: ["state", org, state.project, state.state] });
     await client.invalidateQueries();
   };
@@ -234,13 +234,13 @@ export function StateSettings() {
                     : "The server keeps it for a time, in which it can be undeleted."
               }
             >
-              <Button
+              <Act
                 className="button small bad"
                 onPress={() => ask("delete")}
-                isDisabled={Boolean(state.protection || state.lock)}
+                isOff={Boolean(state.protection || state.lock)}
               >
                 Delete
-              </Button>
+              </Act>
             </Setting>
           </>
         ) : (

@@ -2,10 +2,9 @@
 
 import { useRouter } from "@tanstack/react-router";
 import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
-import { Button } from "react-aria-components";
 import { visible } from "../format";
 import type { Laid, ToLay } from "./layout.worker";
-import { type Tone, Notice, Waiting } from "./parts";
+import { Act, type Tone, Notice, Waiting } from "./parts";
 
 export interface GraphNode {
   id: string;
@@ -167,22 +166,22 @@ export default function Graph({
   return (
     <div className="graph" role="group" aria-label={label} onKeyDown={press}>
       <div className="graph-tools">
-        <Button
+        <Act
           className="button small"
           aria-label="Smaller"
-          isDisabled={scale === 0}
+          isOff={scale === 0}
           onPress={() => setScale(scale - 1)}
         >
           −
-        </Button>
-        <Button
+        </Act>
+        <Act
           className="button small"
           aria-label="Larger"
-          isDisabled={scale === SCALES.length - 1}
+          isOff={scale === SCALES.length - 1}
           onPress={() => setScale(scale + 1)}
         >
           +
-        </Button>
+        </Act>
       </div>
       <div className="graph-box" ref={box}>
         <svg

@@ -3,6 +3,7 @@
 import { type ReactNode, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import {
   Button,
+  type ButtonProps,
   Dialog,
   Heading,
   Input,
@@ -232,7 +233,9 @@ const TITLES_BY_REASON: Record<string, string> = {
   access_changed: "Somebody else changed this meanwhile",
   environment_changed: "Somebody else changed this meanwhile",
   label_policy_changed: "Somebody else changed this meanwhile",
+  label_policy_same: "Somebody else made this change meanwhile",
   nothing_to_cancel: "It has ended by itself meanwhile",
+  other_user: "Somebody else is signed in",
   revision_not_found: "This revision is not here",
   secret_elsewhere: "The server has no key for this secret",
   sign_in_too_old: "Sign in again",
@@ -251,7 +254,7 @@ const TITLES_BY_REASON: Record<string, string> = {
 // What is safe, and what to do, if the server's text does not say it.
 const ADVICE_BY_REASON: Record<string, string> = {
   access_changed: "Close this, look at what is there now, and repeat your change.",
-  label_policy_changed: "Nothing was changed. The form follows what is there now: look at it, then try again.",
+  label_policy_changed: "Your change was not saved. The form now has theirs: look, then try again.",
   nothing_to_cancel: "What it saved is the newest version. Close this: the page shows how it ended.",
   role_too_low: "Nothing was changed. If you could do this before, your rights were changed meanwhile.",
   stack_version_erased: "Newer versions are kept, and the stack itself is not touched.",
@@ -266,15 +269,36 @@ function SignIn() {
   );
 }
 
-/** Says that the session is over, on a page that stays because something on it would be lost. */
+/** Loads the page anew, for who is signed in now. */
+function Reload() {
+  return (
+    <Button className="button" onPress={() => window.location.reload()}>
+      Reload the page
+    </Button>
+  );
+}
+
+/** Says that the session is over or of somebody else, on a page that stays because something on it would be lost. */
 export function SessionOver() {
   const isOver = useSyncExternalStore(session.listen, () => session.isOver);
+  const other = useSyncExternalStore(session.listen, () => session.other);
+  if (other !== undefined) {
+    return (
+      <div className="notice warn row" role="alert">
+        <span>
+          <strong>You are signed in as {other} now.</strong> This page is of {session.login}, so it sends nothing any
+          more. Reloading shows what {other} may see, and drops what is not saved.
+        </span>
+        <span className="spring" />
+        <Reload />
+      </div>
+    );
+  }
   if (!isOver) return null;
   return (
     <div className="notice warn row" role="alert">
       <span>
-        <strong>Your session is over.</strong> What you typed is not saved, and still here: sign in in a new tab, then go
-        on.
+        <strong>Your session is over.</strong> This page stays as it is: sign in in a new tab, then go on here.
       </span>
       <span className="spring" />
       <SignIn />
@@ -289,8 +313,8 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   const title =
     (refused && (TITLES_BY_REASON[refused.reason] ?? TITLES_BY_STATUS[refused.status])) ?? "This did not work";
   const advice = refused && ADVICE_BY_REASON[refused.reason];
-  const text =
-    error instanceof Error ? `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}` : "Unknown error";
+  const message = error instanceof Error ? visible(error.message) : "Unknown error";
+  const text = `${message.charAt(0).toUpperCase()}${message.slice(1)}`;
   return (
     <div className={isRefused ? "notice" : "notice bad"} role="alert">
       <p>
@@ -298,9 +322,8 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
         {text.endsWith(".") ? "" : "."}
         {advice && ` ${advice}`}
       </p>
-      {refused?.status === 401 && (
-        <SignIn />
-      )}
+      {refused?.status === 401 && <SignIn />}
+      {refused?.reason === "other_user" && <Reload />}
       {again && !isRefused && (
         <Button className="button" onPress={again}>
           Try again
@@ -376,6 +399,14 @@ export function Code({ value, className }: { value: unknown; className?: string 
       {text}
     </code>
   );
+}
+
+/**
+ * A button that is of no use for a while, such as while it works or before there is something to save. It keeps the
+ * focus then, which a disabled one loses.
+ */
+export function Act({ isOff, onPress, ...props }: Omit<ButtonProps, "isDisabled" | "type"> & { isOff: boolean }) {
+  return <Button {...props} aria-disabled={isOff || undefined} onPress={isOff ? undefined : onPress} />;
 }
 
 /** A value that stays masked until a person asks for it. */
@@ -568,17 +599,29 @@ export function Confirm({
   run: (reason: string) => Promise<void>;
 }) {
   const [reason, setReason] = useState("");
+  const [isTyped, setTyped] = useState(false);
   const [isRunning, setRunning] = useState(false);
   const [error, setError] = useState<unknown>();
   const dialog = useRef<HTMLElement>(null);
-  useEffect(keepDraft, []);
+  const isHere = useRef(true);
+  useEffect(() => {
+    isHere.current = true;
+    return () => {
+      isHere.current = false;
+    };
+  }, []);
+  const warning = isRunning
+    ? "The server has not answered yet. Leaving does not stop what it does, and hides how it ends."
+    : "What you typed is not saved, and leaving drops it.";
+  useEffect(() => keepDraft(isTyped || isRunning ? warning : undefined), [isTyped, isRunning, warning]);
   useFocusAfter();
   const go = async () => {
     setRunning(true);
     setError(undefined);
     try {
       await run(reason.trim());
-      onClose();
+      // Another dialog may have its place.
+      if (isHere.current) onClose();
     } catch (error) {
       setError(error);
       setRunning(false);
@@ -589,6 +632,8 @@ export function Confirm({
       className="overlay"
       isOpen
       isDismissable={!isRunning}
+      // How it ends would not be seen.
+      isKeyboardDismissDisabled={isRunning}
       // A press outside would lose what was typed.
       shouldCloseOnInteractOutside={() => !dialog.current?.querySelector("input, textarea")}
       onOpenChange={(isOpen) => !isOpen && onClose()}
@@ -596,25 +641,27 @@ export function Confirm({
       <Modal className="modal">
         <Dialog ref={dialog} className="dialog" role="alertdialog">
           <Heading slot="title">{title}</Heading>
-          {children}
-          {needsReason && (
-            <TextField value={reason} onChange={setReason} isRequired maxLength={200}>
-              <Label>Reason, for the audit trail</Label>
-              <TextArea rows={2} />
-            </TextField>
-          )}
+          <div className="form" onChange={() => setTyped(true)}>
+            {children}
+            {needsReason && (
+              <TextField value={reason} onChange={setReason} isRequired maxLength={200}>
+                <Label>Reason, for the audit trail</Label>
+                <TextArea rows={2} />
+              </TextField>
+            )}
+          </div>
           {error !== undefined && <Failure error={error} />}
           <div className="row end">
-            <Button className="button" onPress={onClose} isDisabled={isRunning}>
+            <Act className="button" onPress={onClose} isOff={isRunning}>
               Leave it
-            </Button>
-            <Button
+            </Act>
+            <Act
               className={isDangerous ? "button bad" : "button primary"}
               onPress={() => void go()}
-              isDisabled={isRunning || !isReady || (needsReason && reason.trim() === "")}
+              isOff={isRunning || !isReady || (needsReason && reason.trim() === "")}
             >
               {action}
-            </Button>
+            </Act>
           </div>
         </Dialog>
       </Modal>
@@ -637,11 +684,11 @@ export function Once({
   children: ReactNode;
   onClose: () => void;
 }) {
-  useEffect(keepDraft, []);
+  useEffect(() => keepDraft("What is shown here is shown only once, and leaving loses it."), []);
   useFocusAfter();
   return (
-    // A press outside it does not close it: the text would be lost.
-    <ModalOverlay className="overlay" isOpen onOpenChange={(isOpen) => !isOpen && onClose()}>
+    // Only the button closes it: the text would be lost.
+    <ModalOverlay className="overlay" isOpen isKeyboardDismissDisabled>
       <Modal className="modal">
         <Dialog className="dialog">
           <Heading slot="title">{title}</Heading>
@@ -762,13 +809,13 @@ export function Compare({
         onChange={(to) => choose({ ...chosen, to: Number(to) })}
         options={options}
       />
-      <Button
+      <Act
         className="button small"
-        isDisabled={chosen.from === chosen.to}
+        isOff={chosen.from === chosen.to}
         onPress={() => onChange(chosen.from, chosen.to)}
       >
         Compare
-      </Button>
+      </Act>
     </>
   );
 }
@@ -777,9 +824,9 @@ export function Compare({
 export function More({ onPress, isLoading }: { onPress: () => void; isLoading: boolean }) {
   return (
     <div className="more">
-      <Button className="button" onPress={onPress} isDisabled={isLoading}>
+      <Act className="button" onPress={onPress} isOff={isLoading}>
         {isLoading ? "Loading" : "Show more"}
-      </Button>
+      </Act>
     </div>
   );
 }
