@@ -18,6 +18,10 @@ const NAME: &str = "<script>alert(2)</script>\u{202e}name";
 
 const URN: &str = "urn:pulumi:dev::web::pkg:m:T::<script>alert(2)</script>\u{202e}name";
 
+/// A README whose links do something.
+const README: &str = "[one](javascript:alert(5)) [two](JavaScript&colon;alert(6)) <javascript:alert(7)> \
+    ![three](javascript:alert(8)) [four](data:text/html,<script>alert(9)</script>)";
+
 /// Characters of the longest texts.
 const LENGTH: usize = 10_000;
 
@@ -36,8 +40,9 @@ async fn stack(app: &TestApp) {
     let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
     for value in ["before", MARKUP] {
         let values = json!({ (MARKUP): value, "long": long });
+        let outputs = json!({ (MARKUP): value, "long": long, "readme": README });
         let resources = json!([
-            { "urn": root, "type": "pulumi:pulumi:Stack", "custom": false, "outputs": values },
+            { "urn": root, "type": "pulumi:pulumi:Stack", "custom": false, "outputs": outputs },
             {
                 "urn": URN, "type": "pkg:m:T", "custom": true, "id": MARKUP, "parent": root,
                 "inputs": values, "outputs": values,
@@ -163,6 +168,7 @@ async fn texts_of_others_do_no_harm_on_any_page() {
         (stack.to_owned(), format!("td{markup}")),
         (stack.to_owned(), format!(".notice{markup}")),
         (stack.to_owned(), format!("dd{markup}")),
+        (stack.to_owned(), "section:has(h2:text-is('README')):has-text('four')".to_owned()),
         (format!("{stack}/resources"), format!("[role=treeitem]{name}")),
         (format!("{stack}/resources?urn={urn}"), format!("h2{name}")),
         (format!("{stack}/resources?urn={urn}"), format!("td{markup}")),
@@ -191,6 +197,11 @@ async fn texts_of_others_do_no_harm_on_any_page() {
         page.sees(&seen).await;
         is_harmless(&mut page, &path).await;
     }
+    // The description of a team is in its closed panel.
+    page.open(&format!("{console}/{ORG}/-/teams")).await;
+    page.click(".step-head").await;
+    page.sees(&format!(".step-body{markup}")).await;
+    is_harmless(&mut page, "a team").await;
     // Values that a person opens.
     page.open(&format!("{console}/{ORG}/{environment}/values")).await;
     page.click("button:has-text('Open the values')").await;

@@ -77,6 +77,12 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.arrives(&stack).await;
     page.enter("button", "Show").await;
     page.sees("code:has-text('hunter2')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Hide").await;
+    page.press("Enter").await;
+    page.sees("main:not(:has-text('hunter2'))").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Show").await;
 
     // The tree: what is below an item is hidden and shown again, and an item is chosen.
     page.reach_by("Shift+Tab", "link", "Resources").await;
@@ -97,6 +103,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.sees(".step:has-text('Update 2') .new:has-text('second')").await;
     page.enter("link", "As it was then").await;
     page.sees("text=This is version 2.").await;
+    page.keeps_focus().await;
 
     // The history, and what one update did.
     page.reach_by("Shift+Tab", "link", "Activity").await;
@@ -121,6 +128,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.enter("button", "Restore it").await;
     page.sees("td.strong:text-is('3')").await;
     page.keeps_focus().await;
+    page.has_focus("button", "Restore version 1").await;
 
     // A running update is found, watched and cancelled. Its buttons go, and the focus stays on the page.
     let up = slow.spawn(UP);
@@ -175,6 +183,8 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.reach_by("Shift+Tab", "button", "Save").await;
     page.press("Enter").await;
     page.sees("text=Saved as revision 2").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Save").await;
 
     // Somebody is invited, gets another role, and is removed.
     go(&mut page, "members", "Members", &format!("{org}/-/members")).await;
@@ -185,12 +195,14 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.sees(".once code").await;
     page.enter("button", "I have it").await;
     page.keeps_focus().await;
+    page.has_focus("button", "Invite").await;
     asks_by_menu(&mut page, "Change dora", "Role").await;
     page.reach("combobox", "Role…").await;
     page.types("view").await;
     page.enter("button", "Change the role").await;
     page.sees("tr:has-text('dora'):has-text('view')").await;
     page.keeps_focus().await;
+    page.has_focus("button", "Change dora").await;
     asks_by_menu(&mut page, "Change dora", "Remove").await;
     page.enter("button", "Remove the member").await;
     page.sees("main:not(:has(tr:has-text('dora')))").await;
@@ -202,6 +214,7 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.enter("button", "Add the user").await;
     page.sees("tr:has-text('dora'):has-text('plan')").await;
     page.keeps_focus().await;
+    page.has_focus("button", "Add a user").await;
 
     go(&mut page, "tokens", "Tokens", &format!("{org}/-/tokens")).await;
     asks(&mut page, "Create a token").await;
@@ -211,6 +224,7 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.sees(".once code").await;
     page.enter("button", "I have it").await;
     page.keeps_focus().await;
+    page.has_focus("button", "Create a token").await;
     page.sees("tr:has-text('by-keys')").await;
 
     go(&mut page, "audit", "Audit trail", &format!("{org}/-/audit")).await;
@@ -232,6 +246,7 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.enter("button", "Add it").await;
     page.sees("tr:has-text('team'):has-text('shop')").await;
     page.keeps_focus().await;
+    page.has_focus("button", "New tag").await;
 
     page.enter("button", &format!("Your user, {USER}")).await;
     page.reach_by("ArrowDown", "menuitem", "Sign out").await;

@@ -13,6 +13,7 @@ mod conflicts;
 mod console;
 mod console_bad_days;
 mod console_hostile;
+mod console_kept;
 mod console_keyboard;
 mod console_pages;
 mod console_requests;

@@ -126,9 +126,26 @@ impl Chromium {
         assert_eq!(reached["isShown"], true, "the {role} {name:?} does not show that it has the focus");
     }
 
-    /// Waits until no dialog and no menu is open, and the focus is somewhere on the page.
+    /// Waits until no dialog and no menu is open. Soon after that the focus is on something that is seen, and it stays
+    /// there.
     pub async fn keeps_focus(&mut self) {
         self.run(&json!({ "command": "kept" })).await;
+    }
+
+    /// Presses the browser's own button to the page before.
+    pub async fn back(&mut self) {
+        self.run(&json!({ "command": "back" })).await;
+    }
+
+    /// From now on, no request that may change something reaches the server, or all that wait do.
+    pub async fn hold(&mut self, is: bool) {
+        self.run(&json!({ "command": "hold", "is": is })).await;
+    }
+
+    /// Signs somebody in with another tab of the same browser, at this address of the page of sign-ins.
+    pub async fn signs_in_elsewhere(&mut self, url: &str, login: &str, password: &str) {
+        let command = json!({ "command": "other", "url": url, "login": login, "password": password });
+        self.run(&command).await;
     }
 
     /// From now on, the server seems not to run, or seems to run again.
@@ -136,7 +153,8 @@ impl Chromium {
         self.run(&json!({ "command": "away", "is": is })).await;
     }
 
-    /// Expects that the page has no element that only a text of somebody can have made.
+    /// Expects that the page has no element that only a text of somebody can have made, and no address that does
+    /// something, such as `javascript:`.
     ///
     /// # Panics
     /// If it has one.
@@ -144,6 +162,8 @@ impl Chromium {
         let found = self.run(&json!({ "command": "alien" })).await;
         let url = self.url().await;
         assert_eq!(found, json!(0), "a text was taken for markup at {url}");
+        let addresses = self.run(&json!({ "command": "addresses" })).await;
+        assert_eq!(addresses, json!([]), "an address is not of a page at {url}");
     }
 
     pub async fn fill(&mut self, what: &str, text: &str) {

@@ -19,6 +19,8 @@ let page;
 let problems = [];
 // Whether our server seems not to run.
 let isAway = false;
+// Requests that wait, while all but those that read do.
+let held;
 // A page of its own, which may look at pictures.
 let eye;
 
@@ -41,6 +43,23 @@ function isFocusShown() {
   const around = element.parentElement !== null && isOutlined(element.parentElement);
   const inMenu = element.getAttribute("role")?.startsWith("menuitem") === true && isFilled(element);
   return isOutlined(element) || around || inMenu || [...element.querySelectorAll(":scope > rect")].some(isDrawn);
+}
+
+/** Whether the focus is on something that is seen, outside of dialogs and menus that close. Runs in the page. */
+function isFocusKept() {
+  const element = document.activeElement;
+  if (document.querySelector("[role=dialog], [role=alertdialog], [role=menu]") !== null) return false;
+  if (element === null || element.closest("main, header, nav") === null) return false;
+  const { width, height } = element.getBoundingClientRect();
+  return width > 0 && height > 0 && element.checkVisibility({ visibilityProperty: true });
+}
+
+/** Addresses that lead to anything but a page. Runs in the page. */
+function addressesThatDo() {
+  const names = ["href", "xlink:href", "src", "action", "formaction"];
+  const found = [...document.querySelectorAll("*")].flatMap((one) => names.map((name) => one.getAttribute(name)));
+  const isPage = (address) => ["http:", "https:"].includes(new URL(address, document.baseURI).protocol);
+  return found.filter((address) => address !== null && !(URL.canParse(address, document.baseURI) && isPage(address)));
 }
 
 /** Whether one of these elements has the focus, or is chosen in what has it. Runs in the page. */
@@ -67,6 +86,11 @@ async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
     () => isAway,
     (route) => route.abort("connectionrefused"),
   );
+  held = undefined;
+  await context.route(
+    () => held !== undefined,
+    (route) => (route.request().method() === "GET" ? route.fallback() : void held.push(route)),
+  );
   page = await context.newPage();
   problems = [];
   // Violations of the content security policy are errors of the console too.
@@ -86,7 +110,9 @@ const commands = {
   // Presses a key until the element of this role and name has the focus. A name that ends with … is the beginning of one.
   reach: async ({ role, name, key, most }) => {
     const begin = name.endsWith("…") ? name.slice(0, -1).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") : undefined;
-    const found = page.getByRole(role, begin === undefined ? { name, exact: true } : { name: new RegExp(`^${begin}`) });
+    const named = begin === undefined ? { name, exact: true } : { name: new RegExp(`^${begin}`) };
+    // A button that is of no use yet has the focus too, and a person waits until it is.
+    const found = page.getByRole(role, role === "button" && most > 0 ? { ...named, disabled: false } : named);
     await found.first().waitFor();
     for (let presses = 0; presses <= most; presses++) {
       if (await found.evaluateAll(haveFocus)) return { presses, isShown: await page.evaluate(isFocusShown) };
@@ -95,17 +121,37 @@ const commands = {
     const at = await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200));
     throw new Error(`${most} presses of ${key} do not reach the ${role} "${name}"; the focus is at ${at}`);
   },
-  // Until no dialog and no menu is open, and the focus is somewhere on the page.
+  // Until no dialog and no menu is open. Soon after that the focus is on something that is seen, and it stays there.
   kept: async () => {
     const isOpen = "[role=dialog], [role=alertdialog], [role=menu]";
-    await page.waitForFunction(
-      (isOpen) => document.querySelector(isOpen) === null && document.activeElement !== document.body,
-      isOpen,
-      { timeout: 10_000 },
-    );
+    await page.waitForFunction((isOpen) => document.querySelector(isOpen) === null, isOpen, { timeout: 10_000 });
+    await page.waitForFunction(isFocusKept, undefined, { timeout: 2_000 });
+    await page.waitForTimeout(200);
+    if (await page.evaluate(isFocusKept)) return;
+    throw new Error(`the focus is lost at ${await page.evaluate(() => document.activeElement?.outerHTML.slice(0, 200))}`);
   },
   // As if the server did not run, or ran again.
   away: async ({ is }) => void (isAway = is),
+  // As if somebody pressed the browser's button, on a page that may ask first.
+  back: async () => void (await page.evaluate(() => window.history.back())),
+  // While it is so, no request that may change something reaches the server.
+  hold: async ({ is }) => {
+    const waiting = held ?? [];
+    held = is ? waiting : undefined;
+    // Who left the page has given up the request.
+    if (!is) await Promise.all(waiting.map((route) => route.continue().catch(() => {})));
+  },
+  // Signs somebody in with another tab, which has the same cookies.
+  other: async ({ url, login, password }) => {
+    const tab = await context.newPage();
+    await tab.goto(url);
+    await tab.fill("input[name=login]", login);
+    await tab.fill("input[name=password]", password);
+    await tab.keyboard.press("Enter");
+    await tab.waitForURL((at) => !at.pathname.startsWith("/signin"));
+    await tab.close();
+  },
+  addresses: async () => page.evaluate(addressesThatDo),
   // How many elements there are that no page of ours has: a text made them, if it was taken for markup.
   alien: async () => page.evaluate(() => document.querySelectorAll("img, iframe, object, embed, body script").length),
   fill: async ({ what, text }) => void (await page.fill(what, text)),

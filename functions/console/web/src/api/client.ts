@@ -98,6 +98,12 @@ export function keepDraft(warning?: string): () => void {
   return () => void drafts.delete(draft);
 }
 
+/** Loads the page anew for who is signed in now, without what it holds. The person has been told. */
+export function startAnew() {
+  drafts.clear();
+  window.location.reload();
+}
+
 /** What a person loses by leaving this page; `undefined` if that is nothing. */
 export const draftWarning = () => [...drafts].findLast(({ warning }) => warning !== undefined)?.warning;
 
@@ -193,7 +199,7 @@ async function look(): Promise<void> {
 export async function refuseOther(): Promise<void> {
   if (session.other === undefined) return;
   if (drafts.size === 0) {
-    window.location.reload();
+    startAnew();
     return gone();
   }
   const text = `You are signed in as ${session.other} now, and this page is of ${session.login}. Nothing was sent.`;

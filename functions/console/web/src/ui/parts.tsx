@@ -19,7 +19,7 @@ import {
   TextArea,
   TextField,
 } from "react-aria-components";
-import { ApiError, keepDraft, session, signInAddress } from "../api/client";
+import { ApiError, keepDraft, session, signInAddress, startAnew } from "../api/client";
 import { ago, date, instant, visible } from "../format";
 import { MASK, textOf } from "../values";
 import { useFocusAfter } from "./focus";
@@ -254,7 +254,7 @@ const TITLES_BY_REASON: Record<string, string> = {
 // What is safe, and what to do, if the server's text does not say it.
 const ADVICE_BY_REASON: Record<string, string> = {
   access_changed: "Close this, look at what is there now, and repeat your change.",
-  label_policy_changed: "Your change was not saved. The form now has theirs: look, then try again.",
+  label_policy_changed: "Your change was not saved. The form now shows theirs: look, then try again.",
   nothing_to_cancel: "What it saved is the newest version. Close this: the page shows how it ended.",
   role_too_low: "Nothing was changed. If you could do this before, your rights were changed meanwhile.",
   stack_version_erased: "Newer versions are kept, and the stack itself is not touched.",
@@ -272,7 +272,7 @@ function SignIn() {
 /** Loads the page anew, for who is signed in now. */
 function Reload() {
   return (
-    <Button className="button" onPress={() => window.location.reload()}>
+    <Button className="button" onPress={startAnew}>
       Reload the page
     </Button>
   );
