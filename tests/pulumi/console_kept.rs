@@ -126,7 +126,8 @@ async fn stack_of_secrets(app: &TestApp) {
 
 /// A secret of a state.
 fn sealed(ciphertext: &Value) -> Value {
-    json!({ "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": ciphertext })
+    let kind = "1b47061264138c4ac30d75fd1eb44270";
+    json!({ "4dabf18193072939515e22adb298388d": kind, "ciphertext": ciphertext })
 }
 
 /// The requests to open secrets since the last call.

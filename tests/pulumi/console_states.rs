@@ -242,10 +242,34 @@ async fn two_people_change_the_policy_and_neither_change_is_lost() {
         page.run(&json!({ "command": "input", "what": what })).await
     };
     assert_eq!((typed(&mut page, 0).await, typed(&mut page, 2).await), (json!("team"), json!("env")));
+    // And once more: what the first change did to the form is still said.
+    let again = json!({ "immutableKeys": ["env"], "allowedKeys": ["env", "team"] });
+    let again = json!({ "version": 1, "policy": again });
+    app.request(Method::PUT, &path).json(&again).send().await.expect(200);
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("[role=alertdialog] .notice:has-text('of: Allowed keys, Keys whose first value is final.')")
+        .await;
+    page.sees("[role=alertdialog] [role=alert]:has-text('Your change was not saved.')").await;
     page.run(&json!({ "command": "problems" })).await;
     page.click("[role=alertdialog] button:has-text('Change the policy')").await;
     page.sees("main code:has-text('team')").await;
     let policy = app.get(&path).send().await.expect(200)["policy"].clone();
     let both = (&policy["requiredKeys"], &policy["immutableKeys"]);
     assert_eq!(both, (&json!(["team"]), &json!(["env"])));
+}
+
+#[tokio::test]
+async fn the_same_change_of_two_people_leaves_nothing_to_save() {
+    let app = TestApp::on(BACKEND).await;
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/-/labels")).await;
+    page.click("button:text-is('Change')").await;
+    page.fill("[role=alertdialog] input >> nth=0", "team").await;
+    let theirs = json!({ "version": 0, "policy": { "requiredKeys": ["team"] } });
+    let path = format!("/api/orgs/{ORG}/tfstate-policy");
+    app.request(Method::PUT, &path).json(&theirs).send().await.expect(200);
+    page.click("[role=alertdialog] button:has-text('Change the policy')").await;
+    page.sees("[role=alertdialog] [role=alert]:has-text('there is nothing left to save')").await;
+    page.sees("[role=alertdialog] button[aria-disabled='true']:has-text('Change the policy')").await;
+    let policy = app.get(&path).send().await.expect(200);
+    assert_eq!((&policy["version"], &policy["policy"]["requiredKeys"]), (&json!(1), &json!(["team"])));
 }
