@@ -171,7 +171,7 @@ export function Value({ value, open }: { value: unknown; open?: OpenSecret }) {
       <Code className={isSecret && !plain ? "masked" : ""} value={plain ? plain.value : value} />
       {isSecret && (plain || open) && (
         <Act className="button small" onPress={() => (plain ? hide() : open && void show(open))} isOff={isOpening}>
-          {plain ? "Hide" : "Show"}
+          <Icon name="eye" /> {plain ? "Hide" : "Show"}
         </Act>
       )}
       {!isSecret && textOf(value) !== "" && <Copy text={textOf(value)} label="Copy the value" />}

@@ -393,7 +393,8 @@ export function Card({
 /** A value as text. A long one scrolls, so the keyboard reaches it. */
 export function Code({ value, className }: { value: unknown; className?: string }) {
   const text = visible(textOf(value));
-  const isLong = text.length > 300 || text.split("\n").length > 8;
+  // As many letters fit into a narrow column without scrolling.
+  const isLong = text.length > 150 || text.split("\n").length > 8;
   return (
     <code className={className} tabIndex={isLong ? 0 : undefined}>
       {text}
