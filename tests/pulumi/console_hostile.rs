@@ -106,7 +106,7 @@ async fn state(app: &TestApp) {
         done(bearing(app, app.post(&path, &state))).await;
     }
     let lock = json!({
-        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": MARKUP, "Info": "y".repeat(LENGTH),
+        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": MARKUP, "Info": "y".repeat(500),
         "Who": MARKUP, "Version": MARKUP, "Created": "2026-01-01T00:00:00Z", "Path": "",
     });
     done(bearing(app, app.post(&format!("{path}/lock"), &lock))).await;

@@ -140,7 +140,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.sees(".step:has-text('item-00000')").await;
     asks(&mut page, "Cancel").await;
     page.enter("button", "Cancel the update").await;
-    page.sees(".badge:has-text('Cancelled')").await;
+    page.sees(".badge:has-text('Failed')").await;
     page.keeps_focus().await;
     up.wait().await.assert_failure();
     assert!(names(&state(&app, "slow").await).contains(&"item-00000".to_owned()));
@@ -233,7 +233,7 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.arrives(&format!("{org}/-/audit?user={USER}")).await;
     page.reach("combobox", "Action…").await;
     page.press("ArrowDown").await;
-    page.arrives(&format!("{org}/-/audit?event=")).await;
+    page.arrives(&format!("{org}/-/audit?user={USER}&event=")).await;
 
     go(&mut page, "web/dev", "web/dev", &format!("{org}/web/dev")).await;
     page.enter("link", "Settings").await;
