@@ -30,6 +30,14 @@ pub const BATCH_BYTES_MAX: usize = 64 << 20;
 /// A whole deployment, inflated.
 pub const DEPLOYMENT_BYTES_MAX: usize = 512 << 20;
 
+/// Resources, pending operations and snippets of a deployment, and journal entries of a batch. Each takes up to 1 KiB of
+/// memory while it is read, so that this many take half of [`MEMORY_BYTES_MAX`].
+pub const RESOURCES_MAX: usize = 500_000;
+
+/// Elements of the lists of a deployment's resources, such as the URNs that they depend on, and members of objects that
+/// are read as lists. Each takes 128 bytes while it is read.
+pub const RESOURCE_PARTS_MAX: usize = 4_000_000;
+
 /// A Terraform state, read to its end. The operator sets the accepted size, but a longer state is read too:
 /// if its upload breaks off, a client sends it twice more.
 pub const STATE_BYTES_MAX: usize = 512 << 20;

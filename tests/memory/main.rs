@@ -128,6 +128,13 @@ fn tiny_resources(count: usize) -> String {
     )
 }
 
+/// Resources of three bytes, of which every one breaks a rule, and the URNs on which another one depends.
+fn empty_resources(count: usize, references: usize) -> String {
+    let first = format!(r#"{{"dependencies":[{}""]}}"#, r#""","#.repeat(references));
+    let others = ",{}".repeat(count - 1);
+    format!(r#"{{"version":3,"deployment":{{"manifest":{{}},"resources":[{first}{others}]}}}}"#)
+}
+
 fn state(bytes: usize, serial: u64) -> String {
     let outputs: Vec<String> = (0..10)
         .map(|at| format!(r#""o{at}":{{"value":"{}","type":"string"}}"#, "v".repeat(bytes / 10)))
@@ -261,6 +268,38 @@ async fn a_request_reserves_at_least_what_it_allocates() {
     measured.send("a page of tiny resources", get.clone(), &rows, &token, "").await;
     let shown = app.get(&rows).send().await.expect(200);
     assert_eq!((&shown["total"], &shown["historyFrom"]), (&json!(120_000), &json!(1)), "it is indexed");
+
+    // Resources that no search for their members finds, by an import and by a checkpoint.
+    let project = format!("/api/stacks/{ORG}/empty");
+    app.post(&project, &json!({ "stackName": "dev" })).send().await.expect(200);
+    let empty = format!("{project}/dev");
+    let imported = format!("{empty}/import");
+    let text = empty_resources(120_000, 400_000);
+    measured.send("an import of empty resources", post.clone(), &imported, &token, &text).await;
+    let begun = app.post(&format!("{empty}/begin-update"), &serde_json::from_str(&begin(0, false)).unwrap());
+    let begun = begun.send().await.bytes;
+    let (update, of_update) = (
+        format!("{empty}/update/{}", word(&begun, "updateID")),
+        format!("update-token {}", word(&begun, "token")),
+    );
+    let checkpoint = format!("{update}/checkpoint");
+    let text = tiny_resources(120_000);
+    measured.send("a checkpoint of tiny resources", patch.clone(), &checkpoint, &of_update, &text).await;
+    measured
+        .send("a publish of that checkpoint", post.clone(), &format!("{update}/complete"), &of_update, &end)
+        .await;
+    for (text, words) in [
+        (empty_resources(500_001, 0), "500001 resources and operations: use at most 500000"),
+        (empty_resources(1, 4_000_000), "references and members: use at most 4000000"),
+    ] {
+        let body = Body::from(gzip(text.as_bytes()));
+        let request = Request::post(&imported).header("Authorization", &token).body(body).unwrap();
+        let refused = app.router().oneshot(request).await.expect("it cannot fail");
+        assert_eq!(refused.status(), 413);
+        let bytes = axum::body::to_bytes(refused.into_body(), 4096).await.unwrap();
+        let answer = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(answer.contains(words), "{answer}");
+    }
 
     let path = format!("/tfstate/{ORG}/shop");
     measured.send("a state", post.clone(), &path, &token, &state(TEXT, 1)).await;

@@ -309,7 +309,9 @@ fn reason(error: &Error) -> Reason {
 fn reason_of_input(error: &InvalidInput) -> Reason {
     match error {
         InvalidInput::Name(_) => Reason::InvalidName,
-        InvalidInput::Batch(BatchError::TooManyEntries) => Reason::RequestTooLarge,
+        InvalidInput::Batch(BatchError::TooManyEntries) | InvalidInput::TooManyResources { .. } => {
+            Reason::RequestTooLarge
+        }
         InvalidInput::Batch(_) | InvalidInput::Deployment(_) => Reason::InvalidDeployment,
         InvalidInput::State(_) => Reason::InvalidState,
         InvalidInput::Base64(_) | InvalidInput::ForeignCiphertext(_) => Reason::InvalidCiphertext,

@@ -1,6 +1,7 @@
 //! A batch of entries: the body of one request.
 
 use super::entry::Entry;
+use crate::domain::deployment::Counted;
 use crate::domain::json::{self, Malformed, Reader};
 
 /// Entries in one batch, at most. The CLI sends at most 100 unless configured otherwise, and halves a batch that is refused
@@ -91,4 +92,58 @@ fn read(body: &[u8], entries_max: usize) -> Result<Vec<Entry<'_>>, BatchError> {
     }
     read.and_then(|()| reader.finish()).map_err(malformed)?;
     Ok(entries)
+}
+
+/// What the entries of a batch have. It is never less than what is read of them.
+pub fn count_batch(body: &[u8]) -> Counted {
+    Counted::with(body, |counted, reader| {
+        counted.add_members(reader, |counted, reader, name| match name {
+            "entries" => counted.add_list(reader, count_entry),
+            _ => reader.raw().map(drop),
+        })
+    })
+}
+
+/// An entry of the wrong shape is read up to its fault, and then skipped.
+fn count_entry(counted: &mut Counted, reader: &mut Reader<'_>) -> json::Result<()> {
+    counted.resources += 1;
+    let start = reader.start();
+    let read = counted.add_members(reader, |counted, reader, name| match name {
+        "state" => reader.optional(|reader| counted.add_resource(reader)).map(drop),
+        "operation" => reader.optional(|reader| counted.add_operation(reader)).map(drop),
+        "newSnapshot" => reader.optional(|reader| counted.add_deployment(reader)).map(drop),
+        "snippets" => counted.add_list(reader, Counted::add_snippet),
+        "states" => counted.add_list(reader, Counted::add_resource),
+        "layout" | "baseStatePatches" | "newStatePatches" => counted.add_list(reader, count_patch),
+        _ => reader.raw().map(drop),
+    });
+    if read.is_err() {
+        reader.return_to(start);
+        reader.raw()?;
+    }
+    Ok(())
+}
+
+/// A position in the new base, or a resource with its place.
+fn count_patch(counted: &mut Counted, reader: &mut Reader<'_>) -> json::Result<()> {
+    counted.add_members(reader, |counted, reader, name| match name {
+        "state" => reader.optional(|reader| counted.add_resource(reader)).map(drop),
+        _ => reader.raw().map(drop),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_count_with_the_resources_in_them() {
+        let batch = r#"{"entries":[{},{"state":{"dependencies":["a"]}},{"state":{},"operation":{"resource":{}}},
+            {"newSnapshot":{"resources":[{},{}]}},{"states":[{}],"newStatePatches":[{"state":{}},{}]}]}"#;
+        assert_eq!(count_batch(batch.as_bytes()).resources, 5 + 1 + 3 + 2 + 2);
+        // One of the wrong shape is skipped, and the next one is read.
+        let batch = r#"{"entries":[{"state":1,"states":[{},{}]},7,{"state":{}}]}"#;
+        assert_eq!(count_batch(batch.as_bytes()).resources, 3 + 1 + 1);
+        assert_eq!(count_batch(b"[]"), Counted::default());
+    }
 }

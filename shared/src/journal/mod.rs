@@ -14,7 +14,7 @@ mod migration;
 mod refresh;
 mod replayer;
 
-pub use self::batch::{BatchError, ENTRIES_PER_BATCH_MAX, parse_batch, read_batch};
+pub use self::batch::{BatchError, ENTRIES_PER_BATCH_MAX, count_batch, parse_batch, read_batch};
 pub use self::entry::Entry;
 pub use self::replayer::{BaseError, Replayed, Skipped, replay};
 

@@ -79,9 +79,10 @@ impl Snapshot {
         format!("{}-index-{}", self.blob, index.sha256.get(..16).unwrap_or(&index.sha256))
     }
 
-    /// The memory that its resources take while they are read or indexed, in addition to multiples of the text, in bytes.
+    /// The memory that its resources and pending operations take while they are read or indexed, in addition to multiples of the text, in bytes.
     pub fn table_bytes(&self) -> usize {
-        usize::try_from(self.resource_count).unwrap_or(usize::MAX).saturating_mul(RESOURCE_BYTES)
+        let count = self.resource_count.saturating_add(self.pending_count);
+        usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(RESOURCE_BYTES)
     }
 
     /// All blobs of the snapshot, each with the hex SHA-256 of its bytes: its own, and that of its index.

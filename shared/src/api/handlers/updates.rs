@@ -19,7 +19,7 @@ use crate::services::error::InvalidInput;
 use crate::services::stacks::StackView;
 use crate::services::store::compression::refuse_plaintext;
 use crate::services::store::stack_lookup;
-use crate::services::updates::{Begun, NewUpdate, Started, log};
+use crate::services::updates::{Begun, NewUpdate, Started, log, room};
 use crate::services::work::SMALL_BYTES_MAX;
 use crate::services::{updates, work};
 use crate::wire::Both;
@@ -248,7 +248,9 @@ pub(crate) async fn update_status(
 /// Appends journal entries. The engine changes the cloud only after this answer, so it is sent once they are
 /// durable. A repeated batch counts once.
 pub(crate) async fn journal_entries(State(app): State<App>, claims: Claims, body: Body) -> Answer {
-    let bytes = body.text.len();
+    let (bytes, sent) = (body.text.len(), body.text.clone());
+    let count = move || Ok(journal::count_batch(&sent));
+    room::make(if bytes <= SMALL_BYTES_MAX { count() } else { work::on(bytes, count).await }?).await?;
     let judge = move || {
         if journal::parse_batch(&body.text).map_err(InvalidInput::from)?.is_empty() {
             return Ok(None);

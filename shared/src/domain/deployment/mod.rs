@@ -2,6 +2,7 @@
 //!
 //! Source: `UntypedDeployment` and `DeploymentV3` in `sdk/go/common/apitype` of pulumi/pulumi at v3.274.1.
 
+mod count;
 mod diff;
 mod edit;
 mod error;
@@ -16,6 +17,7 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+pub use self::count::Counted;
 pub use self::diff::{Change, Diff, How, Named, diff};
 pub(in crate::domain) use self::diff::{Pairs, Valued, changes_between, valued_changes, with_pairs};
 pub use self::error::{DeploymentError, IntegrityError};

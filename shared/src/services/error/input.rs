@@ -23,6 +23,14 @@ pub enum InvalidInput {
     /// The body is not a deployment.
     #[error(transparent)]
     Deployment(#[from] DeploymentError),
+    /// A deployment or a batch of journal entries has more than can be read in the memory of a server.
+    #[error("the body has {count} {what}: use at most {max}, and divide a larger stack into several")]
+    TooManyResources {
+        /// What there is too much of.
+        what: &'static str,
+        count: usize,
+        max: usize,
+    },
     /// The body is not a state.
     #[error(transparent)]
     State(#[from] InvalidState),

@@ -126,6 +126,7 @@ fn input() -> Vec<InvalidInput> {
         I::Name(Login::parse("a b").unwrap_err()),
         I::Batch(BatchError::TooManyEntries),
         I::Deployment(deployment::inspect(b"{}").unwrap_err()),
+        I::TooManyResources { what: "resources and operations", count: 500_001, max: 500_000 },
         I::State(Document::read(b"{}").unwrap_err()),
         I::Lock(InvalidLock::NoId),
         I::TokenPage { max: 1_000 },

@@ -6,11 +6,10 @@
 
 use bytes::Bytes;
 
-use super::log;
+use super::{log, room};
 use crate::cache::LastText;
 use crate::context::Context;
 use crate::domain::claims::Claims;
-use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::saves::{self, Delta, DeltaError, Outcome, Saved, Whole};
 use crate::layout::{Content, Numbered, Record, Slot};
@@ -55,7 +54,10 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         };
         let (text, base) = (body.clone(), last.saved.clone());
         let bytes = text.len() + base.as_ref().map_or(0, |base| base.text.len());
-        let judged = work::on(bytes, move || judge(kind, &text, base.as_ref())).await;
+        let judged = match work::on(bytes, move || judge(kind, &text, base.as_ref())).await {
+            Ok(Outcome::Next(next)) => room::inspect(next.text.clone()).await.map(|_| Outcome::Next(next)),
+            judged => judged,
+        };
         // The remembered text may be older than the log. An append detects that; any other outcome must read the log.
         if !is_fresh && !matches!(judged, Ok(Outcome::Next(_))) {
             continue;
@@ -100,7 +102,8 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
     }
 }
 
-/// Decides about a request, given the last checkpoint. Pure, but slow for long texts.
+/// Decides about a request, given the last checkpoint. Whether the text is a deployment is left to the caller. Pure, but
+/// slow for long texts.
 fn judge(kind: Kind, body: &[u8], last: Option<&Saved>) -> Result<Outcome, Error> {
     let outcome = match kind {
         Kind::Whole => parse::<Whole<'_>>(body)?.onto(last),
@@ -108,7 +111,6 @@ fn judge(kind: Kind, body: &[u8], last: Option<&Saved>) -> Result<Outcome, Error
     };
     if let Outcome::Next(next) = &outcome {
         refuse_plaintext(&next.text)?;
-        deployment::inspect(&next.text).map_err(InvalidInput::from)?;
     }
     Ok(outcome)
 }

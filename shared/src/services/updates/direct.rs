@@ -5,12 +5,12 @@ use bytes::Bytes;
 use super::fold::Folded;
 use super::next_version::{NewVersion, StoredVersion, advance, store_version};
 use super::takeover::locate_free;
-use super::{emptying, fold};
+use super::{emptying, fold, room};
 use crate::account;
 use crate::context::Context;
+use crate::domain::deployment::Counted;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::StackAddress;
-use crate::domain::resource_index::RESOURCE_BYTES;
 use crate::domain::server_url::ServerUrl;
 use crate::domain::update::{Outcome, SealedBy, Status, Update, UpdateKind};
 use crate::layout::{Snapshot, StackEntry, StackHead, UpdateDetail};
@@ -56,8 +56,7 @@ pub(crate) async fn prepare_import(
     account::take(base_bytes.saturating_mul(fold::BASE_FACTOR)).await?;
     // Many small resources take more than their text. Their index is made in the same memory.
     let sent = text.clone();
-    let resources = work::on(text.len(), move || Ok(fold::resources_in(&sent))).await?;
-    account::take_ahead(resources.saturating_mul(RESOURCE_BYTES)).await?;
+    room::make(work::on(text.len(), move || Ok(Counted::of(&sent))).await?).await?;
     let bytes = base_bytes + text.len();
     let folded = work::on(bytes, move || fold::fold_import(base, &text)).await?;
     emptying::check(ctx, head, &folded).await?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::checkpoints;
-use crate::domain::deployment::{self, DeploymentError, Diff, Inspection, IntegrityError};
+use crate::domain::deployment::{self, Counted, DeploymentError, Diff, Inspection, IntegrityError};
 use crate::domain::names::StackAddress;
 use crate::domain::resource_index::{self, Differences};
 use crate::domain::server_url::ServerUrl;
@@ -139,9 +139,26 @@ pub(super) fn fold_import(base: Option<Bytes>, text: &Bytes) -> Result<Folded, E
     Ok(folded)
 }
 
-/// About how many resources a text has: its members named `urn`. Much faster than reading it.
-pub(super) fn resources_in(text: &[u8]) -> usize {
-    memchr::memmem::find_iter(text, br#""urn""#).count()
+/// What is read of a log at the same time: its entries, or one of its deployments.
+pub(super) fn counted(parts: &[LogPart]) -> Result<Counted, Error> {
+    let (mut entries, mut deployment) = (Counted::default(), Counted::default());
+    let mut consider = |text: &[u8]| {
+        let counted = Counted::of(text);
+        if counted.bytes() > deployment.bytes() {
+            deployment = counted;
+        }
+    };
+    for part in parts {
+        match part {
+            LogPart::Entries(gzip) => entries = entries.and(journal::count_batch(&gunzip(gzip)?)),
+            LogPart::Checkpoint(gzip) => consider(&gunzip(gzip)?),
+            LogPart::Save(..) => {}
+        }
+    }
+    if let Some(saved) = checkpoints::replay(parts.iter().filter_map(as_save))? {
+        consider(&saved.text);
+    }
+    Ok(entries.and(deployment))
 }
 
 /// Changes the deployment of the stack `from` to one of the stack `to`.

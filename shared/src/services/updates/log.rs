@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::room;
 use crate::cache::TAIL_REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::claims::Claims;
-use crate::domain::deployment;
 use crate::domain::ids::UpdateId;
 use crate::domain::update::{NotNow, Status};
 use crate::layout::{Content, Payload, Record, Slot};
 use crate::ports::{Expect, Item, Order, Refusal, Timestamp};
-use crate::services::error::{Fenced, InvalidInput, UpdateError};
+use crate::services::error::{Fenced, UpdateError};
 use crate::services::store::compression::{gzip, refuse_plaintext};
 use crate::services::store::retry::Attempts;
 use crate::services::store::update_record::{fenced, read_own};
@@ -37,12 +37,11 @@ pub async fn append_entries(ctx: &Context, claims: &Claims, gzip: Bytes) -> Resu
 /// Those of [`append_entries`], and [`Error::Invalid`] for a text that is not a deployment or has a plaintext secret.
 pub async fn append_checkpoint(ctx: &Context, claims: &Claims, text: String) -> Result<(), Error> {
     check_may_append(ctx, claims, SaveProtocol::Whole).await?;
-    let (made, gzip) = work::on(text.len(), move || {
-        refuse_plaintext(text.as_bytes())?;
-        let made = deployment::inspect(text.as_bytes()).map_err(InvalidInput::from)?.manifest_time;
-        Ok((made, gzip(text.as_bytes())))
-    })
-    .await?;
+    let text = Bytes::from(text);
+    let (bytes, sent) = (text.len(), text.clone());
+    work::on(bytes, move || refuse_plaintext(&sent)).await?;
+    let made = room::inspect(text.clone()).await?;
+    let gzip = work::on(bytes, move || Ok(gzip(&text))).await?;
     append(ctx, claims, gzip, made, Content::Checkpoint).await
 }
 

@@ -12,6 +12,7 @@ pub mod publish;
 pub mod recovery;
 pub(super) mod renewal;
 pub(super) mod retention;
+pub mod room;
 pub mod running;
 pub mod takeover;
 pub mod tokens;

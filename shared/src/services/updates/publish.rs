@@ -179,9 +179,7 @@ pub(super) async fn try_publish(
         return Err(Error::Broken(format!("the log of update {id} does not end with its seal")));
     }
     let at = seal.at;
-    let bytes = fold::weight(base.as_ref(), &log.parts);
-    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
-    let folded = work::with(bytes, fold::FACTOR, fold).await?;
+    let folded = fold_log(base, log.parts, at).await?;
 
     let version = NewVersion {
         update: id,
@@ -210,6 +208,16 @@ pub(super) async fn try_publish(
     writes.push(update_write(ctx, id, record.unchanged(), &ended));
     writes.push(store::put(ctx, StackEntry::key(&head.value.address), name.unchanged(), &new_name));
     Ok(audit::commit(ctx, writes, rider).await?.is_ok())
+}
+
+/// Folds a log onto its base, in memory that is reserved for the texts and for what they have. The tables of the base were
+/// reserved when it was fetched.
+async fn fold_log(base: Option<Bytes>, parts: Vec<fold::LogPart>, at: Timestamp) -> Result<Folded, Error> {
+    let bytes = fold::weight(base.as_ref(), &parts);
+    let count = move || fold::counted(&parts).map(|counted| (parts, counted));
+    let (parts, counted) = work::with(bytes, fold::FACTOR, count).await?;
+    account::take_ahead(counted.bytes()).await?;
+    work::on(bytes, move || fold::fold(base.as_ref(), &parts, at)).await
 }
 
 /// The audit entry for the end of an update. A request that only finishes what another began, and the sweep, leave no
@@ -309,9 +317,7 @@ pub(crate) async fn preview_of_log(
         Some(snapshot) => Some(stack_lookup::fetch_snapshot(ctx, snapshot, fold::FACTOR).await?),
         None => None,
     };
-    let bytes = fold::weight(base.as_ref(), &log.parts);
-    let fold = move || fold::fold(base.as_ref(), &log.parts, at);
-    match work::with(bytes, fold::FACTOR, fold).await? {
+    match fold_log(base, log.parts, at).await? {
         Folded::Unchanged => Ok(None),
         Folded::New(new) => Ok(Some(new.gzip)),
     }
