@@ -68,6 +68,8 @@ pub(crate) trait Visitor<'a> {
     fn object_begins(&mut self, _start: usize) {}
     /// The innermost open object ends before offset `end`.
     fn object_ends(&mut self, _end: usize) {}
+    /// A member of that object has this name, as in the text.
+    fn member(&mut self, _name: &'a str) {}
     /// A member of that object is a string. Both are as in the text (see [`unquote`]); the string begins at offset `start`.
     fn text_member(&mut self, _name: &'a str, _value: &'a str, _start: usize) {}
     /// A string outside of the members of an object, as in the text, begins at offset `start`.
@@ -232,6 +234,7 @@ impl<'a> Reader<'a> {
                         visitor.object_ends(self.at);
                     } else {
                         name = self.skip_key()?;
+                        visitor.member(name);
                         self.open.push(b'{');
                         continue;
                     }
@@ -274,6 +277,7 @@ impl<'a> Reader<'a> {
                     (Some(b'{'), Some(b',')) => {
                         self.at += 1;
                         name = self.skip_key()?;
+                        visitor.member(name);
                         break;
                     }
                     (Some(_), Some(b',')) => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::json::{Reader, Visitor, members, unquote};
+use super::json::{self, Reader, Visitor, unquote};
 
 /// The key that marks an object in a state as special (pulumi v3.274.1, `sdk/go/common/resource/sig`).
 pub(super) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
@@ -13,19 +13,75 @@ pub(super) const SIGNATURE: &str = "4dabf18193072939515e22adb298388d";
 pub(crate) const SECRET: &str = "1b47061264138c4ac30d75fd1eb44270";
 
 /// Whether JSON has a secret that is not encrypted. A client sends one only if its user edited an export made with
-/// `--show-secrets`. Text nested too deeply to be checked counts as having one.
+/// `--show-secrets`. A text that is not JSON counts as having one.
 pub fn holds_plaintext(text: &[u8]) -> bool {
-    // Two byte searches avoid parsing nearly every text.
+    // Two byte searches avoid reading nearly every text.
     if !contains(text, SECRET.as_bytes()) || !contains(text, b"plaintext") {
         return false;
     }
-    serde_json::from_slice::<Value>(text).map_or(true, |value| any_plaintext(&value))
+    std::str::from_utf8(text).map_or(true, |text| Kinds::of(text).is_none_or(|kinds| kinds.plaintext))
 }
 
-/// Whether JSON has a secret, encrypted or not. Text nested too deeply to be checked counts as having one.
+/// Whether JSON has a secret, encrypted or not. A text that is not JSON counts as having one.
 pub fn holds_secret(text: &str) -> bool {
-    contains(text.as_bytes(), SECRET.as_bytes())
-        && serde_json::from_str::<Value>(text).map_or(true, |value| any_secret(&value))
+    contains(text.as_bytes(), SECRET.as_bytes()) && Kinds::of(text).is_none_or(|kinds| kinds.secret)
+}
+
+/// The kinds of secrets that a text has.
+#[derive(Default)]
+struct Kinds {
+    /// The open objects: whether each is a secret, and whether it has a plaintext.
+    open: Vec<(bool, bool)>,
+    secret: bool,
+    plaintext: bool,
+}
+
+impl Kinds {
+    /// `None` for a text that is not JSON.
+    fn of(text: &str) -> Option<Self> {
+        let mut kinds = Self::default();
+        read_whole(text, &mut kinds).then_some(kinds)
+    }
+}
+
+impl<'a> Visitor<'a> for Kinds {
+    fn object_begins(&mut self, _start: usize) {
+        self.open.push((false, false));
+    }
+
+    fn object_ends(&mut self, _end: usize) {
+        if let Some((true, has_plaintext)) = self.open.pop() {
+            self.secret = true;
+            self.plaintext |= has_plaintext;
+        }
+    }
+
+    fn member(&mut self, name: &'a str) {
+        if let Some((_, has_plaintext)) = self.open.last_mut()
+            && unquote(name) == "plaintext"
+        {
+            *has_plaintext = true;
+        }
+    }
+
+    fn text_member(&mut self, name: &'a str, value: &'a str, _start: usize) {
+        if is_mark(name, value)
+            && let Some((is_secret, _)) = self.open.last_mut()
+        {
+            *is_secret = true;
+        }
+    }
+}
+
+/// Passes over a whole text; false if it is not JSON.
+fn read_whole<'a>(text: &'a str, visitor: &mut impl Visitor<'a>) -> bool {
+    let mut reader = Reader::new(text);
+    reader.walk(visitor).and_then(|()| reader.finish()).is_ok()
+}
+
+/// Whether this member marks its object as a secret. Both are as in the text.
+fn is_mark(name: &str, value: &str) -> bool {
+    unquote(value) == SECRET && unquote(name) == SIGNATURE
 }
 
 /// The ciphertexts of all encrypted secrets in a value, in the order that [`replace`] expects for their plaintexts.
@@ -62,8 +118,7 @@ const SHOWN: &str = r#"{"secret":true}"#;
 /// have such strings in their settings. The rest stays as it is. `None` for a text that is not JSON.
 pub fn masked(text: &str) -> Option<String> {
     let mut places = Places { open: Vec::new(), found: Vec::new() };
-    let mut reader = Reader::new(text);
-    reader.walk(&mut places).and_then(|()| reader.finish()).ok()?;
+    read_whole(text, &mut places).then_some(())?;
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
     for place in places.found {
@@ -75,36 +130,41 @@ pub fn masked(text: &str) -> Option<String> {
     Some(shown)
 }
 
-/// Levels of objects and arrays that lead to a secret, at most. Each is a pass over the text.
+/// Levels of objects and arrays that lead to a secret, at most.
 const LEVELS_MAX: usize = 100;
 
 /// What [`masked`] shows as one secret.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed {
     /// A secret: its ciphertext.
     Secret(String),
-    /// A string of JSON that has secrets: what it has.
-    Text(Value),
+    /// A string of JSON that has secrets.
+    Text(SealedText),
+}
+
+/// JSON that has secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedText {
+    text: String,
+    /// The outermost secrets, in text order: where each is, and its ciphertext.
+    secrets: Vec<(Range<usize>, String)>,
 }
 
 impl Sealed {
     /// Finds the secret at a place of a JSON text. The place is a JSON pointer (RFC 6901) such as `/outputs/list/0`.
-    /// `None` if nothing is there, or a value that is not a secret.
+    /// `None` if nothing is there, or a value that is not a secret. The text is read once, and a string in it once more.
     pub fn at(text: &str, pointer: &str) -> Option<Self> {
         let found = value_at(text, pointer)?;
-        if masked(found).as_deref() != Some(SHOWN) {
-            return None;
+        if found.starts_with('"') {
+            let text = unquote(found).into_owned();
+            let has_words = [SIGNATURE, SECRET].iter().all(|word| text.contains(word));
+            let secrets = if has_words { Secrets::of(&text)? } else { Vec::new() };
+            return (!secrets.is_empty()).then_some(Self::Text(SealedText { text, secrets }));
         }
-        let value: Value = serde_json::from_str(found).ok()?;
-        match value {
-            Value::Object(members) if is_secret(&members) => {
-                Some(Self::Secret(members.get("ciphertext")?.as_str()?.to_owned()))
-            }
-            Value::String(text) => {
-                let inner: Value = serde_json::from_str(&text).ok()?;
-                any_secret(&inner).then_some(Self::Text(inner))
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+        match <[_; 1]>::try_from(Secrets::of(found)?) {
+            // The value itself, and not one in it.
+            Ok([(place, ciphertext)]) if place == (0..found.len()) => Some(Self::Secret(ciphertext)),
+            Ok(_) | Err(_) => None,
         }
     }
 
@@ -112,63 +172,114 @@ impl Sealed {
     pub fn ciphertexts(&self) -> Vec<&str> {
         match self {
             Self::Secret(ciphertext) => vec![ciphertext],
-            Self::Text(value) => ciphertexts(value),
+            Self::Text(text) => text.secrets.iter().map(|(_, ciphertext)| ciphertext.as_str()).collect(),
         }
     }
 
     /// The value as JSON. Each plaintext is JSON; `None` if one is missing or is not JSON.
     pub fn opened(self, plaintexts: Vec<Vec<u8>>) -> Option<String> {
+        let mut plaintexts = plaintexts.into_iter();
+        let mut next = || {
+            let text = String::from_utf8(plaintexts.next()?).ok()?;
+            read_whole(&text, &mut ()).then_some(text)
+        };
         match self {
-            Self::Secret(_) => {
-                let text = String::from_utf8(plaintexts.into_iter().next()?).ok()?;
-                is_json(&text).then_some(text)
-            }
-            Self::Text(mut value) => {
-                let values: Result<Vec<Value>, _> =
-                    plaintexts.iter().map(|text| serde_json::from_slice(text)).collect();
-                replace(&mut value, &mut values.ok()?.into_iter());
-                serde_json::to_string(&value.to_string()).ok()
+            Self::Secret(_) => next(),
+            Self::Text(SealedText { text, secrets }) => {
+                let (mut opened, mut from) = (String::with_capacity(text.len()), 0);
+                for (place, _) in secrets {
+                    opened.push_str(text.get(from..place.start)?);
+                    opened.push_str(&next()?);
+                    from = place.end;
+                }
+                opened.push_str(text.get(from..)?);
+                serde_json::to_string(&opened).ok()
             }
         }
     }
 }
 
-fn is_json(text: &str) -> bool {
-    let mut reader = Reader::new(text);
-    let read = reader.raw();
-    read.and_then(|_| reader.finish()).is_ok()
+/// Finds the outermost secrets in a text, with their ciphertexts.
+#[derive(Default)]
+struct Secrets<'a> {
+    /// The open objects: where each begins, whether it is a secret, and its ciphertext as in the text.
+    open: Vec<(usize, bool, &'a str)>,
+    found: Vec<(Range<usize>, &'a str)>,
 }
 
-/// The text of the value at a JSON pointer.
+impl<'a> Secrets<'a> {
+    /// `None` for a text that is not JSON. A secret without a ciphertext has an empty one.
+    fn of(text: &'a str) -> Option<Vec<(Range<usize>, String)>> {
+        let mut secrets = Self::default();
+        read_whole(text, &mut secrets).then_some(())?;
+        Some(secrets.found.into_iter().map(|(place, raw)| (place, unquote(raw).into_owned())).collect())
+    }
+}
+
+impl<'a> Visitor<'a> for Secrets<'a> {
+    fn object_begins(&mut self, start: usize) {
+        self.open.push((start, false, ""));
+    }
+
+    fn object_ends(&mut self, end: usize) {
+        if let Some((start, true, ciphertext)) = self.open.pop() {
+            while self.found.pop_if(|(inner, _)| inner.start > start).is_some() {}
+            self.found.push((start..end, ciphertext));
+        }
+    }
+
+    fn text_member(&mut self, name: &'a str, value: &'a str, _start: usize) {
+        let is_mark = is_mark(name, value);
+        if let Some((_, is_secret, ciphertext)) = self.open.last_mut() {
+            *is_secret |= is_mark;
+            if unquote(name) == "ciphertext" {
+                *ciphertext = value;
+            }
+        }
+    }
+}
+
+/// The text of the value at a JSON pointer. One pass over the text.
 fn value_at<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
-    let names = pointer.strip_prefix('/')?;
-    if names.split('/').count() > LEVELS_MAX {
+    let names = pointer.strip_prefix('/')?.split('/');
+    let names: Vec<String> = names.map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
+    if names.len() > LEVELS_MAX {
         return None;
     }
-    let mut here = text.trim_ascii();
-    for name in names.split('/') {
-        let name = name.replace("~1", "/").replace("~0", "~");
-        let inner = match here.starts_with('[') {
-            true => item_at(here, name.parse().ok()?)?,
-            false => members(here).ok()?.into_iter().rfind(|(key, _)| key.name == name.as_str())?.1,
-        };
-        here = inner.trim_ascii();
-    }
-    Some(here)
+    let mut reader = Reader::new(text);
+    let found = value_below(text, &mut reader, &names).ok()?;
+    reader.finish().ok()?;
+    found.map(str::trim_ascii)
 }
 
-fn item_at(text: &str, wanted: usize) -> Option<&str> {
-    let (mut number, mut found) = (0, None);
-    let items = Reader::new(text).array(|reader| {
-        let item = reader.raw()?;
-        if number == wanted {
-            found = Some(item);
+/// The text of the value to which these names lead from the next one.
+fn value_below<'a>(text: &str, reader: &mut Reader<'a>, names: &[String]) -> json::Result<Option<&'a str>> {
+    let Some((name, rest)) = names.split_first() else { return reader.raw().map(Some) };
+    let mut found = None;
+    let start = reader.start();
+    match text.as_bytes().get(start) {
+        Some(b'{') => reader.object(|reader, key| {
+            match key.name == name.as_str() {
+                // Of members with one name, the last one counts.
+                true => found = value_below(text, reader, rest)?,
+                false => drop(reader.raw()?),
+            }
+            Ok(())
+        })?,
+        Some(b'[') => {
+            let (wanted, mut number) = (name.parse::<usize>().ok(), 0);
+            reader.array(|reader| {
+                match wanted == Some(number) {
+                    true => found = value_below(text, reader, rest)?,
+                    false => drop(reader.raw()?),
+                }
+                number += 1;
+                Ok(())
+            })?;
         }
-        number += 1;
-        Ok(())
-    });
-    items.ok()?;
-    found
+        _ => drop(reader.raw()?),
+    }
+    Ok(found)
 }
 
 /// Finds the secrets in a text.
@@ -193,8 +304,7 @@ impl<'a> Visitor<'a> for Places {
 
     fn text_member(&mut self, name: &'a str, value: &'a str, start: usize) {
         self.text(value, start);
-        if unquote(value) == SECRET
-            && unquote(name) == SIGNATURE
+        if is_mark(name, value)
             && let Some((_, is_secret)) = self.open.last_mut()
         {
             *is_secret = true;
@@ -214,26 +324,8 @@ fn is_secret(members: &serde_json::Map<String, Value>) -> bool {
     members.get(SIGNATURE).and_then(Value::as_str) == Some(SECRET)
 }
 
-fn any_secret(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => is_secret(members) || members.values().any(any_secret),
-        Value::Array(items) => items.iter().any(any_secret),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
 fn contains(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
-}
-
-fn any_plaintext(value: &Value) -> bool {
-    match value {
-        Value::Object(members) => {
-            (is_secret(members) && members.contains_key("plaintext")) || members.values().any(any_plaintext)
-        }
-        Value::Array(items) => items.iter().any(any_plaintext),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 #[cfg(test)]
@@ -311,12 +403,41 @@ mod tests {
     }
 
     fn json_with(secret: &str) -> Sealed {
-        Sealed::Text(serde_json::from_str(&format!(r#"{{"b":{secret}}}"#)).unwrap())
+        let inside = serde_json::to_string(&format!(r#"{{"b":{secret}}}"#)).unwrap();
+        Sealed::at(&format!(r#"{{"a":{inside}}}"#), "/a").unwrap()
     }
 
     #[test]
-    fn text_nested_too_deep_counts_as_plaintext() {
-        let text = format!(r#"{{"{SECRET}":"plaintext","a":{}{}}}"#, "[".repeat(1000), "]".repeat(1000));
-        assert!(holds_plaintext(text.as_bytes()));
+    fn what_surrounds_a_secret_in_a_string_stays() {
+        let secret = |text: &str| format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"{text}"}}"#);
+        let outer = format!(r#"{{"value":[{}],"{SIGNATURE}":"{SECRET}","ciphertext":"BB"}}"#, secret("x"));
+        let inside = format!(r#" [1e400, {}, {{"z":{outer},"a":1}}] "#, secret("AA"));
+        let text = format!(r#"{{"a":{}}}"#, serde_json::to_string(&inside).unwrap());
+        let sealed = Sealed::at(&text, "/a").unwrap();
+        assert_eq!(sealed.ciphertexts(), ["AA", "BB"], "the outermost ones");
+        assert_eq!(sealed.clone().opened(vec![b"1".to_vec()]), None);
+        let opened = sealed.opened(vec![b"1".to_vec(), b"{}".to_vec()]).unwrap();
+        let opened: String = serde_json::from_str(&opened).unwrap();
+        assert_eq!(opened, r#" [1e400, 1, {"z":{},"a":1}] "#);
+    }
+
+    #[test]
+    fn the_last_of_members_with_one_name_counts() {
+        let secret = |text: &str| format!(r#"{{"{SIGNATURE}":"{SECRET}","ciphertext":"{text}"}}"#);
+        let text = format!(r#"{{"a":{{"b":{}}},"a":{{"b":{}}}}}"#, secret("AA"), secret("BB"));
+        assert_eq!(Sealed::at(&text, "/a/b"), Some(Sealed::Secret("BB".to_owned())));
+        let text = format!(r#"{{"a":{{"b":{}}},"a":0}}"#, secret("AA"));
+        assert_eq!(Sealed::at(&text, "/a/b"), None);
+        assert_eq!(Sealed::at(&format!(r#"{{"a":{},"b":"#, secret("AA")), "/a"), None, "it is not JSON");
+    }
+
+    #[test]
+    fn deep_nesting_hides_no_secret_in_plain_text() {
+        let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text = deep(&format!(r#"{{"{SIGNATURE}":"{SECRET}","plaintext":1}}"#));
+        assert!(holds_plaintext(text.as_bytes()) && holds_secret(&text));
+        let text = deep(&format!(r#"{{"{SIGNATURE}":"{SECRET}","a":{{"plaintext":1}}}}"#));
+        assert!(!holds_plaintext(text.as_bytes()) && holds_secret(&text));
+        assert!(holds_plaintext(text.trim_end_matches(']').as_bytes()), "it is not JSON");
     }
 }
