@@ -301,6 +301,32 @@ async fn a_request_reserves_at_least_what_it_allocates() {
         assert!(answer.contains(words), "{answer}");
     }
 
+    // A secret in a string of JSON with very many values, in a resource with very many levels.
+    let project = format!("/api/stacks/{ORG}/sealed");
+    app.post(&project, &json!({ "stackName": "dev" })).send().await.expect(200);
+    let sealed = format!("{project}/dev");
+    let encrypted = app.post(&format!("{sealed}/encrypt"), &json!({ "plaintext": "ImEi" })).send().await;
+    let secret = json!({
+        "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+        "ciphertext": encrypted.expect(200)["ciphertext"],
+    });
+    let inside = Value::String(format!("[{}{secret}]", "0,".repeat(MIB)));
+    let deep = format!("{}0{}", r#"{"":"#.repeat(MIB / 4), "}".repeat(MIB / 4));
+    let urn = "urn:pulumi:dev::sealed::a:b:C::r";
+    let resource = |name: &str, more: &str| {
+        format!(r#"{{"urn":"{urn}{name}","custom":false,"type":"a:b:C","inputs":{{"a":{more}}}}}"#)
+    };
+    let first = resource("1", &format!(r#"{deep},"text":{inside}"#));
+    let second = resource("2", &Value::String("v".repeat(9 * MIB)).to_string());
+    let text = format!(r#"{{"version":3,"deployment":{{"manifest":{{}},"resources":[{first},{second}]}}}}"#);
+    measured.send("an import with a secret", post.clone(), &format!("{sealed}/import"), &token, &text).await;
+    let reveal = format!("{sealed}/resource/secret");
+    let ask = json!({ "urn": format!("{urn}1"), "path": "/inputs/text" });
+    measured.send("a secret, shown", post.clone(), &reveal, &token, &ask.to_string()).await;
+    let ask = json!({ "urn": format!("{urn}2"), "path": "/inputs/a" });
+    let refused = app.post(&reveal, &ask).send().await.refused(413);
+    assert!(refused.contains("use at most 8388608 bytes"), "{refused}");
+
     let path = format!("/tfstate/{ORG}/shop");
     measured.send("a state", post.clone(), &path, &token, &state(TEXT, 1)).await;
     measured.send("the next state", post.clone(), &path, &token, &state(TEXT, 2)).await;

@@ -125,16 +125,26 @@ pub(crate) async fn secret(
     StackPath(address): StackPath,
     JsonBody(AskSecret { urn, delete, version, path }): JsonBody<AskSecret>,
 ) -> Answer {
-    const DETAIL_CHARS_MAX: usize = 200;
     let which = Which { urn: &urn, version, is_delete: delete };
     let found = Box::pin(secret_service::open(&app, &caller, &address, which, &path)).await?;
     let Revealed { version, value } = found;
-    let shown =
-        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(DETAIL_CHARS_MAX).collect() };
-    context.detail(format!("version {version}, {} of {}", shown(&path), shown(&urn)));
+    context.detail(format!("version {version}, {} of {}", with_both_ends(&path), with_both_ends(&urn)));
     let broken = |error| Error::Broken(format!("the secret does not read back: {error}"));
     let value = RawValue::from_string(value).map_err(broken)?;
     json_of(value.get().len(), OpenedSecret { version, value }).await
+}
+
+/// A text for the audit trail, with the middle of a long one left out: the name of a resource is at the end of its URN, and
+/// the property at both ends of a place.
+fn with_both_ends(text: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    const START_CHARS: usize = 79;
+    let chars: Vec<char> = text.chars().filter(|c| !c.is_control()).collect();
+    if chars.len() <= CHARS_MAX {
+        return chars.into_iter().collect();
+    }
+    let end = chars.len() - (CHARS_MAX - START_CHARS - 1);
+    chars.iter().take(START_CHARS).chain(&['…']).chain(chars.iter().skip(end)).collect()
 }
 
 fn shown_related(Related { row, kinds }: Related) -> RelatedResource {
@@ -252,4 +262,21 @@ pub(crate) async fn neighbours(
         is_cut,
     };
     json_of(bytes, shown).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_both_ends;
+
+    #[test]
+    fn a_long_text_keeps_its_start_and_its_end() {
+        assert_eq!(with_both_ends("/outputs/a\nb"), "/outputs/ab");
+        let whole = "é".repeat(200);
+        assert_eq!(with_both_ends(&whole), whole);
+        let urn = format!("urn:pulumi:dev::web::{}::the-name", "a:b:C$".repeat(100));
+        let shown = with_both_ends(&urn);
+        assert_eq!(shown.chars().count(), 200);
+        assert!(shown.starts_with("urn:pulumi:dev::web::a:b:C$") && shown.ends_with("::the-name"), "{shown}");
+        assert_eq!(shown.chars().position(|c| c == '…'), Some(79));
+    }
 }

@@ -15,13 +15,13 @@ use crate::domain::resource_index::{
     Block, Damaged, Edge, EdgeKind, Entry, FIRST_ROWS, Row, View, edges_in, is_same_resource, key_of, rows_in,
 };
 use crate::layout::Snapshot;
-use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::{InvalidInput, StackError};
 use crate::services::store::resource_index::{self, Opened};
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
 use crate::services::updates::takeover;
+use crate::services::{Error, work};
 
 /// Rows of a page, unless the caller asks for another number.
 pub const PAGE: usize = FIRST_ROWS;
@@ -488,7 +488,7 @@ pub async fn get(
     let row = rows.iter().find(|(number, _)| *number == own).map(|(_, row)| row.clone());
     // Hashes of URNs may be equal by chance.
     let row = row.filter(|row| is_same_resource(&row.urn, which.urn)).ok_or_else(missing)?;
-    let view = View::of(&text, sees_values);
+    let view = work::on(text.len(), move || Ok(View::of(&text, sees_values))).await?;
     let view =
         view.ok_or_else(|| Error::Broken(format!("the blob {}: a resource is damaged", snapshot.blob)))?;
     Ok(Detail {
