@@ -473,6 +473,48 @@ async fn an_admin_learns_why_a_member_may_do_something() {
 }
 
 #[tokio::test]
+async fn the_labels_of_a_state_explain_what_is_done_with_it() {
+    let app = TestApp::memory().await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let state = |project: &str, tier: &str| {
+        let state = json!({ "project": project, "state": "dev", "labels": { "tier": tier } });
+        app.post(&format!("/api/orgs/{ORG}/tfstates"), &state)
+    };
+    state("net", "one").send().await.expect(200);
+    // A stack and a state of one name, of which the stack has another tag.
+    let stack = json!({ "stackName": "dev", "tags": { "tier": "two" } });
+    app.post(&format!("/api/stacks/{ORG}/web"), &stack).send().await.expect(200);
+    state("web", "one").send().await.expect(200);
+    give(&app, &app.token, "user:bob", "tag:tier=one", "plan").await.expect(200);
+    let explained = async |query: &str| {
+        let why = app.get(&format!("/api/stacks/{ORG}/{query}")).send().await.expect(200);
+        (why["roleHere"].clone(), why["kind"].clone())
+    };
+    let is = |role: &str, kind: Value| (json!(role), kind);
+    for (query, expected) in [
+        ("net/dev/access?user=bob", is("plan", json!("tfstate"))),
+        ("net/dev/access?user=bob&kind=stack", is("none", json!("stack"))),
+        ("net/dev/access?user=bob&kind=environment", is("none", json!("environment"))),
+        ("web/dev/access?user=bob", is("none", json!("stack"))),
+        ("web/dev/access?user=bob&kind=tfstate", is("plan", json!("tfstate"))),
+        ("web/none/access?user=bob", is("none", Value::Null)),
+    ] {
+        assert_eq!(explained(query).await, expected, "{query}");
+    }
+    for query in ["?user=bob&kind=state", "?kind=tfstate"] {
+        app.get(&format!("/api/stacks/{ORG}/web/dev/access{query}")).send().await.refused(400);
+    }
+    // A caller asks about himself, and does not learn that there is a state that he may not see.
+    let own = async |name: &str| {
+        let path = format!("/api/stacks/{ORG}/{name}/access?user=bob");
+        app.get(&path).token(&bob).send().await.expect(200)["kind"].clone()
+    };
+    assert_eq!(own("net/dev").await, json!("tfstate"));
+    state("db", "three").send().await.expect(200);
+    assert_eq!(own("db/dev").await, Value::Null);
+}
+
+#[tokio::test]
 async fn access_is_exported_and_applied_as_one_document() {
     let app = TestApp::memory().await;
     app.member_with_role(Role::None, "bob", "ci").await;

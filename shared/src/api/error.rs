@@ -333,6 +333,7 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::ProjectAndName(_)
         | InvalidInput::Grant(_)
         | InvalidInput::Role(_)
+        | InvalidInput::NameKind
         | InvalidInput::RoleId
         | InvalidInput::Permission { .. }
         | InvalidInput::MaxOpenDuration

@@ -88,6 +88,7 @@ parameters! {
     EVENT_TYPE: text("type", "`9` for violations of policies only");
     EVENT_URNS: of("urn", ParameterForm::Texts, "Only events of these resources");
     ACCESS_OF: text("user", "The member whose rights are explained to an admin; the caller without it");
+    ACCESS_KIND: text("kind", "With `user`, what the name is of: stack, tfstate or environment");
 
     // Resources.
     VERSION: text("version", "The version; the current one without it");

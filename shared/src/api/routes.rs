@@ -607,7 +607,7 @@ routes! {
     /// Get what a user may do with a stack, and why
     GET "/api/stacks/{org}/{project}/{stack}/access" => grants::explain {
         auth: Token, needs: See, group: Account,
-        query: [query::ACCESS_OF],
+        query: [query::ACCESS_OF, query::ACCESS_KIND],
         answer: Json(of::<ExplainedAccess>), id: ExplainStackAccess,
     }
     /// List the teams that may do something with a stack

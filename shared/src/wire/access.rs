@@ -362,6 +362,9 @@ pub struct ExplainedAccess {
     /// The highest role whose rights are all held on the stack.
     pub role_here: Role,
     pub rights: Vec<ExplainedRight>,
+    /// What has the name, by whose tags or labels this was decided: `stack`, `tfstate` or `environment`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 /// `GET /api/orgs/{org}/rights`: what the caller may do, so far as the token leaves it.

@@ -17,7 +17,7 @@ use crate::domain::names::{Login, TeamName};
 use crate::domain::role::{Right, Role};
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
-use crate::services::identity::grants::{self, Explained};
+use crate::services::identity::grants::{self, Explained, Kind};
 use crate::services::identity::own_rights;
 use crate::services::store::stack_lookup;
 use crate::wire::access::{
@@ -116,7 +116,18 @@ pub(crate) async fn explain(
     Parameters(query): Parameters,
 ) -> Answer {
     let of_user = query.get("user").map(|login| Login::parse(login)).transpose()?;
-    json_list(explained(grants::explain(&app, &caller, &address, of_user.as_ref()).await?)).await
+    let kind = query.get("kind").map(|kind| Kind::parse(kind).ok_or(InvalidInput::NameKind)).transpose()?;
+    // The rights of a named user are those on the name: a state or an environment may have it.
+    let kind = match (&of_user, kind) {
+        (Some(_), kind) => kind,
+        (None, None | Some(Kind::Stack)) => {
+            stack_lookup::locate(&app, &caller, &address).await?;
+            Some(Kind::Stack)
+        }
+        (None, Some(Kind::State | Kind::Environment)) => return Err(InvalidInput::NameKind.into()),
+    };
+    let found = Box::pin(grants::explain_as(&app, &caller, &address, of_user.as_ref(), kind)).await?;
+    json_list(explained(found)).await
 }
 
 /// What the caller may do in an organization.
@@ -145,7 +156,8 @@ pub(crate) async fn own(State(app): State<App>, caller: Caller, OrgPath(org): Or
     .await
 }
 
-fn explained(Explained { login, role, role_here, rights }: Explained) -> ExplainedAccess {
+fn explained(Explained { login, role, role_here, rights, kind }: Explained) -> ExplainedAccess {
     let rights = rights.into_iter().map(ExplainedRight::new).collect();
-    ExplainedAccess { login: login.into(), role, role_here, rights }
+    let kind = kind.map(|kind| kind.as_str().to_owned());
+    ExplainedAccess { login: login.into(), role, role_here, rights, kind }
 }

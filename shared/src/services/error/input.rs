@@ -78,6 +78,9 @@ pub enum InvalidInput {
     /// A role in a request is not one that it may name.
     #[error("invalid role {0:?}: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     Role(String),
+    /// The kind of what has a name, in a question about a user's rights.
+    #[error("invalid kind: use stack, tfstate or environment, together with the parameter user")]
+    NameKind,
     /// The ID of a role is not one of a role of this server.
     #[error("invalid parameter 'roleID': use the id of a role of this server")]
     RoleId,

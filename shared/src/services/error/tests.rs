@@ -144,6 +144,7 @@ fn input() -> Vec<InvalidInput> {
         I::Schema { output: "url".to_owned(), source: Schema::read(&serde_json::json!([])).unwrap_err() },
         I::Grant(Scope::parse("web").unwrap_err()),
         I::Role("owner".to_owned()),
+        I::NameKind,
         I::RoleId,
         I::Permission { what: "stack", known: "0, 101, 102, 103 or 104" },
         I::MaxOpenDuration,

@@ -3,17 +3,19 @@
 //! An admin of the organization gives roles everywhere. A caller whose role `admin` comes from a grant gives roles within
 //! the scope of that grant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{membership, teams};
 use crate::context::Context;
 use crate::domain::access::{
     self, Access, Actor, Difference, Document, Grant, Grantee, Reason, Scope, Tags, Team, TeamDocument, Unit,
 };
-use crate::domain::names::{Login, OrgName, StackAddress, TeamName, TokenName};
+use crate::domain::names::{Login, OrgName, StackAddress, StateAddress, TeamName, TokenName};
 use crate::domain::principal::Principal;
 use crate::domain::role::{Right, Rights, Role};
-use crate::layout::{Record, TokenEntry, User};
+use crate::domain::tfstate::Labels;
+use crate::layout::{Record, StackEntry, StateEntry, TokenEntry, User};
 use crate::ports::Revision;
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, IdentityError};
@@ -216,6 +218,83 @@ async fn machine_tokens(
     Ok(names)
 }
 
+/// What a name is of. A stack, a state and an environment may have the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A stack of Pulumi.
+    Stack,
+    /// A state of Terraform or OpenTofu.
+    State,
+    /// An environment. Grants reach it by its name only.
+    Environment,
+}
+
+impl Kind {
+    /// Parses the word of [`Kind::as_str`].
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Stack, Self::State, Self::Environment].into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// The word in requests and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stack => "stack",
+            Self::State => "tfstate",
+            Self::Environment => "environment",
+        }
+    }
+}
+
+/// What has a name, with what grants reach it by.
+enum Named {
+    Stack(Arc<BTreeMap<String, String>>),
+    State(StateAddress, Labels),
+    Environment,
+    Nothing,
+}
+
+impl Named {
+    /// What has this name. Of several, without a kind: the stack, then the state.
+    async fn find(ctx: &Context, address: &StackAddress, kind: Option<Kind>) -> Result<Self, Error> {
+        match kind {
+            Some(Kind::Stack) => Ok(Self::Stack(store::access::tags_of_stack(ctx, address).await?)),
+            Some(Kind::State) => Self::state(ctx, address).await,
+            Some(Kind::Environment) => Ok(Self::Environment),
+            None => match store::read(ctx, &StackEntry::key(address)).await? {
+                Some(entry) => Ok(Self::Stack(Arc::new(entry.value.tags))),
+                None => Self::state(ctx, address).await,
+            },
+        }
+    }
+
+    async fn state(ctx: &Context, address: &StackAddress) -> Result<Self, Error> {
+        let StackAddress { org, project, stack } = address;
+        // Not every name of a stack is one of a state.
+        let Ok(state) = StateAddress::parse(org.as_str(), project.as_str(), Some(stack.as_str())) else {
+            return Ok(Self::Nothing);
+        };
+        let entry = store::read(ctx, &StateEntry::key(&state)).await?;
+        Ok(entry.map_or(Self::Nothing, |entry| Self::State(state, entry.value.labels)))
+    }
+
+    fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Stack(_) => Some(Kind::Stack),
+            Self::State(..) => Some(Kind::State),
+            Self::Environment => Some(Kind::Environment),
+            Self::Nothing => None,
+        }
+    }
+
+    fn tags(&self) -> Tags<'_> {
+        match self {
+            Self::Stack(tags) => Tags::Tags(tags),
+            Self::State(_, labels) => Tags::Labels(labels),
+            Self::Environment | Self::Nothing => Tags::None,
+        }
+    }
+}
+
 /// What a user or a machine may do with a stack, a state or an environment, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
@@ -227,6 +306,21 @@ pub struct Explained {
     pub role_here: Role,
     /// The rights, each with everything that gives it.
     pub rights: Vec<(Right, Vec<Reason>)>,
+    /// What has the name, by whose tags or labels this was decided. `None` if nothing has it that the caller may see.
+    pub kind: Option<Kind>,
+}
+
+/// The same as [`explain_as`], for what has the name: a stack, or else a state.
+///
+/// # Errors
+/// As [`explain_as`].
+pub async fn explain(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    of_user: Option<&Login>,
+) -> Result<Explained, Error> {
+    explain_as(ctx, caller, address, of_user, None).await
 }
 
 /// Explains what somebody may do with what has this name: a member, or the caller itself. What exists is not checked. Of the
@@ -235,22 +329,33 @@ pub struct Explained {
 /// # Errors
 /// `AccessError::NotAllowed` for a caller who asks about others without being an admin there; [`AccessError::NoUser`] for
 /// a user who is not a member.
-pub async fn explain(
+pub async fn explain_as(
     ctx: &Context,
     caller: &Caller,
     address: &StackAddress,
     of_user: Option<&Login>,
+    kind: Option<Kind>,
 ) -> Result<Explained, Error> {
     let org = &address.org;
+    // First of all, so that only a member makes the server read more.
     let standing = caller.on_stack(ctx, address).await?;
+    let named = Named::find(ctx, address, kind).await?;
+    let standing = match &named {
+        Named::Stack(_) => standing,
+        Named::State(state, labels) => caller.on_state(ctx, state, labels).await?,
+        Named::Environment | Named::Nothing => caller.on_new_stack(ctx, address).await?,
+    };
     let access = store::access::of(ctx, org).await?;
-    let tags = store::access::tags_of_stack(ctx, address).await?;
-    let unit = Unit::stack(address, Tags::Tags(&tags));
+    let unit = Unit::stack(address, named.tags());
     let explained = |actor: &Actor<'_>| {
         let reasons = |right| (right, access::reasons(&access, actor, Some(&unit), right));
-        let rights = Right::ALL.into_iter().map(reasons).filter(|(_, reasons)| !reasons.is_empty());
+        let rights: Vec<_> =
+            Right::ALL.into_iter().map(reasons).filter(|(_, reasons)| !reasons.is_empty()).collect();
         let role_here = access::held(&access, actor, Some(&unit)).rights.highest_role();
-        Explained { login: actor.login.clone(), role: actor.role, role_here, rights: rights.collect() }
+        // A caller who may not see it does not learn that it exists.
+        let found = named.kind().filter(|_| standing.has(Right::Admin) || !rights.is_empty());
+        let kind = kind.or(found);
+        Explained { login: actor.login.clone(), role: actor.role, role_here, rights, kind }
     };
     let Some(login) = of_user.filter(|login| !caller.is_user(login)) else {
         return Ok(explained(&caller.actor(caller.user.role_in(org).unwrap_or(Role::None))));
