@@ -260,6 +260,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::ExceedsOwnScope(_)
         | I::NotInvited { .. }
         | I::InvitedByOperator { .. }
+        | I::SignsInAlready { .. }
         | I::OutlivesOwn(_) => Reason::RoleTooLow,
         I::TokenNameTooLong { .. }
         | I::TokenDescriptionTooLong { .. }

@@ -18,6 +18,9 @@ pub struct Invitation {
     /// operator did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub org: Option<OrgName>,
+    /// That admin. `None` also if an older program wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Login>,
 }
 
 impl Record for Invitation {
@@ -42,9 +45,12 @@ pub(super) mod examples {
     use crate::layout::formats::*;
 
     pub(crate) fn read(files: &mut Files) {
-        let invitation = Invitation { hash: "cd".repeat(32), user_made: CREATED, until: LATER, org: None };
+        let hash = "cd".repeat(32);
+        let invitation = Invitation { hash, user_made: CREATED, until: LATER, org: None, by: None };
         files.hold("invitation.v1", &invitation, b"");
         let of_org = Invitation { org: OrgName::parse("acme").ok(), ..invitation };
         files.hold("invitation-of-org.v2", &of_org, b"");
+        let of_admin = Invitation { by: Some(login("alice")), ..of_org };
+        files.hold("invitation-of-admin.v2", &of_admin, b"");
     }
 }

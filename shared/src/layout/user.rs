@@ -25,13 +25,21 @@ pub struct User {
     /// user of no provider. Since format 4: a program that knows only an older format would let them live on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_until: Option<Timestamp>,
+    /// The organization whose admin reset how the user signs in: the user, who could sign in already, used a link of that
+    /// admin. All ways to sign in end when the user gets rights elsewhere. Since format 6: a program that knows only an
+    /// older format would let them live on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_by: Option<OrgName>,
 }
 
 impl Record for User {
     const NAME: &'static str = "user";
-    const FORMAT: u8 = 5;
+    const FORMAT: u8 = 6;
 
     fn format(&self) -> u8 {
+        if self.reset_by.is_some() {
+            return 6;
+        }
         let roles = self.roles.values().copied().map(Member::format_of).max().unwrap_or(1);
         match (roles, self.confirmed_until) {
             // Format 4 was the one of `confirmed_until` before there was the role `auditor`.
@@ -45,7 +53,8 @@ impl Record for User {
 impl User {
     /// A new user, who is a member of nothing.
     pub fn new(login: Login, created: Timestamp) -> Self {
-        Self { login, created, orgs: Vec::new(), roles: BTreeMap::new(), confirmed_until: None }
+        let (orgs, roles) = (Vec::new(), BTreeMap::new());
+        Self { login, created, orgs, roles, confirmed_until: None, reset_by: None }
     }
 
     pub fn key(login: &Login) -> Key<Self> {
@@ -57,9 +66,18 @@ impl User {
         self.orgs.contains(org).then(|| self.roles.get(org).copied().unwrap_or(Role::Member))
     }
 
+    /// Whether all ways to sign in end once the user is a member of this organization.
+    pub fn loses_sign_in_for(&self, org: &OrgName) -> bool {
+        self.reset_by.as_ref().is_some_and(|by| by != org)
+    }
+
     /// The user as a member with this role: a new member, or one with another role so far.
     #[must_use]
     pub fn as_member(mut self, org: &OrgName, role: Role) -> Self {
+        if self.loses_sign_in_for(org) {
+            // There is no account left that confirms the user.
+            (self.reset_by, self.confirmed_until) = (None, None);
+        }
         if !self.orgs.contains(org) {
             self.orgs.push(org.clone());
         }
@@ -112,5 +130,7 @@ pub(super) mod examples {
         files.hold("user-viewer.v3", &viewer, b"");
         let auditor = viewer.as_member(beta, Role::Auditor);
         files.hold("user-auditor.v5", &auditor, b"");
+        let reset = User { reset_by: Some(acme.clone()), ..user.clone().without(beta) };
+        files.hold("user-reset.v6", &reset, b"");
     }
 }

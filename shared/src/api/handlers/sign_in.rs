@@ -16,7 +16,8 @@ use crate::domain::server_url::ServerUrl;
 use crate::layout::{SignInProvider, SignedInBy};
 use crate::services::error::SignInError;
 use crate::services::identity::code_flow::{self, ProviderAnswer};
-use crate::services::identity::sessions::Session;
+use crate::services::identity::invitations::Redeemed;
+use crate::services::identity::sessions::{Begun, Session};
 use crate::services::identity::{invitations, passwords, providers, sessions, sign_in};
 
 /// The page that opens after a sign-in, unless another one asked for it.
@@ -100,8 +101,7 @@ pub(crate) async fn with_password(
     begin(&app, &context, &browser, &login, SignedInBy::Password, path_of_ours(form.text("next"))).await
 }
 
-/// Begins the session of a person who has proven who they are, ends an earlier one of this browser, and opens the
-/// page that the person wants.
+/// Begins the session of a person who has proven who they are.
 async fn begin(
     app: &App,
     context: &RequestContext,
@@ -111,6 +111,17 @@ async fn begin(
     next: Option<&str>,
 ) -> Answer {
     let begun = sessions::begin(app, login, by, &browser.agent).await?;
+    open(app, context, browser, begun, next).await
+}
+
+/// Gives the browser its session, ends an earlier one of this browser, and opens the page that the person wants.
+async fn open(
+    app: &App,
+    context: &RequestContext,
+    browser: &Browser,
+    begun: Begun,
+    next: Option<&str>,
+) -> Answer {
     context.asked_by(begun.requester);
     context.of_organizations(begun.orgs);
     if let Some(before) = browser.cookie(Cookie::Session) {
@@ -237,7 +248,8 @@ pub(crate) async fn use_invitation(
     browser: Browser,
     form: Form,
 ) -> Answer {
-    let login = invitations::redeem(&app, form.needed("code")?).await?;
-    context.detail("by an invitation");
-    begin(&app, &context, &browser, &login, SignedInBy::Invitation, None).await
+    let Redeemed { user, made_by } = Box::pin(invitations::redeem(&app, form.needed("code")?)).await?;
+    context.detail(format!("by an invitation of {made_by}"));
+    let begun = sessions::begin_of(&app, user, SignedInBy::Invitation, &browser.agent).await?;
+    open(&app, &context, &browser, begun, None).await
 }

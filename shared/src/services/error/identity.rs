@@ -111,6 +111,22 @@ pub enum IdentityError {
     /// An admin of an organization does not invite this user.
     #[error("{login} cannot be invited here: {why}")]
     NotInvited { login: Login, why: &'static str },
+    /// An admin invites a user of no organization who can sign in without a link.
+    #[error(
+        "{login} is a user of this server who signs in as before, without a link: make them a member with \
+         `statewright org member add {org} {login} --server` or `POST /api/orgs/{org}/members/{login}`. A person who \
+         cannot sign in asks the operator"
+    )]
+    SignsInAlready { login: Login, org: OrgName },
+    /// The holder of an invitation signs in as the user, who may have rights in more than the organization.
+    #[error(
+        "{login} cannot be invited here: {why}. The operator makes a link with `statewright user invite {login}`"
+    )]
+    InvitedByOperator {
+        login: Login,
+        /// What gives the user other rights.
+        why: &'static str,
+    },
     /// This server has no such role.
     #[error("role {0:?} not found: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     NoRole(String),

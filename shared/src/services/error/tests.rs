@@ -238,6 +238,7 @@ fn identity() -> Vec<IdentityError> {
         I::LastAdmin { login: login(), org: org() },
         I::RemovesSelf(org()),
         I::NotInvited { login: login(), why: "a user cannot invite themselves" },
+        I::SignsInAlready { login: login(), org: org() },
         I::InvitedByOperator { login: login(), why: "this user is in another organization" },
         I::NoRole("owner".to_owned()),
         I::CustomRole,

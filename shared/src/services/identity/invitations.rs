@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use super::{membership, sign_in};
+use super::tokens::{self, Owner, Shows};
+use super::{membership, passwords, sessions, sign_in};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
-use crate::layout::{Invitation, User, check, delete};
+use crate::layout::{Invitation, Stored, User, check, delete, put};
 use crate::ports::{Expect, Timestamp};
 use crate::services::error::{AccessError, IdentityError, SignInError};
 use crate::services::store::retry::Attempts;
@@ -32,19 +33,24 @@ pub async fn invite(ctx: &Context, login: &Login, valid: Duration) -> Result<Inv
     make(ctx, login, valid, None).await
 }
 
-/// Invites a member for an admin of this organization. The link stops once the user leaves it, or gets rights elsewhere.
+/// Invites a member for this admin of this organization. The link stops once the user leaves it, or gets rights elsewhere.
 ///
 /// # Errors
-/// [`AccessError::NoUser`].
-pub(super) async fn invite_to(ctx: &Context, login: &Login, org: &OrgName) -> Result<Invited, Error> {
-    make(ctx, login, INVITATION_VALID, Some(org)).await
+/// [`AccessError::NoUser`]; [`IdentityError::InvitedByOperator`] while a link of the operator works.
+pub(super) async fn invite_to(
+    ctx: &Context,
+    login: &Login,
+    org: &OrgName,
+    by: &Login,
+) -> Result<Invited, Error> {
+    make(ctx, login, INVITATION_VALID, Some((org, by))).await
 }
 
 async fn make(
     ctx: &Context,
     login: &Login,
     valid: Duration,
-    org: Option<&OrgName>,
+    by: Option<(&OrgName, &Login)>,
 ) -> Result<Invited, Error> {
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
@@ -53,11 +59,20 @@ async fn make(
     loop {
         attempts.begin()?;
         let user = membership::user(ctx, login).await?;
+        let expect = match by {
+            Some(_) => replaceable(ctx, &user.value).await?,
+            None => Expect::Any,
+        };
         let until = ctx.now().plus(valid);
-        let (hash, user_made) = (sha256_hex(secret.as_bytes()), user.value.created);
-        let invitation = Invitation { hash, user_made, until, org: org.cloned() };
+        let invitation = Invitation {
+            hash: sha256_hex(secret.as_bytes()),
+            user_made: user.value.created,
+            until,
+            org: by.map(|(org, _)| org.clone()),
+            by: by.map(|(_, by)| by.clone()),
+        };
         let writes = vec![
-            store::put(ctx, Invitation::key(login), Expect::Any, &invitation),
+            store::put(ctx, Invitation::key(login), expect, &invitation),
             check(User::key(login), user.unchanged()),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
@@ -66,47 +81,107 @@ async fn make(
     }
 }
 
+/// The condition for an invitation by an admin, which does not replace one of the operator.
+async fn replaceable(ctx: &Context, user: &User) -> Result<Expect, Error> {
+    let login = &user.login;
+    let Some(found) = store::read(ctx, &Invitation::key(login)).await? else { return Ok(Expect::Absent) };
+    let Invitation { org, until, user_made, .. } = &found.value;
+    if org.is_none() && *until > ctx.now() && *user_made == user.created {
+        let why = "a link that the operator made for this user still works";
+        return Err(IdentityError::InvitedByOperator { login: login.clone(), why }.into());
+    }
+    Ok(found.unchanged())
+}
+
+/// Whether the user can sign in, or has what a sign-in gave: a password, an account, a session, or a token of any age.
+pub(super) async fn signs_in(ctx: &Context, user: &User) -> Result<bool, Error> {
+    let login = &user.login;
+    if passwords::is_set(ctx, login).await? || !sign_in::accounts(ctx, login).await?.is_empty() {
+        return Ok(true);
+    }
+    let tokens = tokens::list(ctx, &Owner::User(login.clone()), Shows::All, None, 1).await?;
+    Ok(!tokens.tokens.is_empty() || !sessions::list(ctx, user, None).await?.is_empty())
+}
+
 /// The user whom a code invites, without using it.
 ///
 /// # Errors
 /// [`SignInError::NoInvitation`].
 pub async fn invited(ctx: &Context, code: &str) -> Result<Login, Error> {
-    find(ctx, code).await.map(|(login, _)| login)
+    find(ctx, code).await.map(|(user, _)| user.value.login)
+}
+
+/// A used invitation.
+#[derive(Debug)]
+pub struct Redeemed {
+    /// The user, as they were when the code was used: [`begin_of`](super::sessions::begin_of) begins no session of one who
+    /// changed since then.
+    pub user: Stored<User>,
+    /// Who made the link, for the audit record.
+    pub made_by: String,
 }
 
 /// Uses a code, and returns its user. It works once.
 ///
 /// # Errors
 /// [`SignInError::NoInvitation`].
-pub async fn redeem(ctx: &Context, code: &str) -> Result<Login, Error> {
-    let (login, unchanged) = find(ctx, code).await?;
-    match store::commit(ctx, vec![delete(Invitation::key(&login), unchanged)]).await? {
-        Ok(()) => Ok(login),
-        // Another request used it first, or the operator made another one.
-        Err(_) => Err(SignInError::NoInvitation.into()),
+pub async fn redeem(ctx: &Context, code: &str) -> Result<Redeemed, Error> {
+    let mut attempts = Attempts::at("the user");
+    loop {
+        attempts.begin()?;
+        let (user, invitation) = find(ctx, code).await?;
+        let login = user.value.login.clone();
+        let Invitation { org, by, .. } = &invitation.value;
+        // Of a user who could sign in already, the admin resets that.
+        let is_reset = org.is_some() && Box::pin(signs_in(ctx, &user.value)).await?;
+        let reset_by = if is_reset { org.clone() } else { user.value.reset_by.clone() };
+        let made_by = match (org, by) {
+            (None, _) => "the operator".to_owned(),
+            (Some(org), None) => format!("an admin of {org}"),
+            (Some(org), Some(by)) => format!("{by}, an admin of {org}"),
+        };
+        // Written in any case, so that a user who joins an organization meanwhile gets no session here.
+        let next = User { reset_by, ..user.value.clone() };
+        let revision = ctx.ids.revision();
+        let writes = vec![
+            delete(Invitation::key(&login), invitation.unchanged()),
+            put(User::key(&login), user.unchanged(), revision, &next),
+        ];
+        match store::commit(ctx, writes).await? {
+            Ok(()) => {
+                let tail = if is_reset { ", who reset how the user signs in" } else { "" };
+                let user = Stored { value: next, revision };
+                return Ok(Redeemed { user, made_by: format!("{made_by}{tail}") });
+            }
+            // Another request used it first, or another one was made.
+            Err(refusal) if refusal.index == 0 => return Err(SignInError::NoInvitation.into()),
+            // The user changed, which may stop the link.
+            Err(_) => {}
+        }
     }
 }
 
-async fn find(ctx: &Context, code: &str) -> Result<(Login, Expect), Error> {
+async fn find(ctx: &Context, code: &str) -> Result<(Stored<User>, Stored<Invitation>), Error> {
     let none = || Error::from(SignInError::NoInvitation);
     let (login, secret) = code.split_once('.').ok_or_else(none)?;
     let login = Login::parse(login).map_err(|_| none())?;
     let found = store::read(ctx, &Invitation::key(&login)).await?.ok_or_else(none)?;
     let is_it = found.value.hash == sha256_hex(secret.as_bytes()) && found.value.until > ctx.now();
     let user = match membership::user(ctx, &login).await {
-        Ok(user) => user.value,
+        Ok(user) => user,
         Err(Error::Access(AccessError::NoUser(_))) => return Err(none()),
         Err(error) => return Err(error),
     };
-    if !is_it || user.created != found.value.user_made {
+    if !is_it || user.value.created != found.value.user_made {
         return Err(none());
     }
     if let Some(org) = &found.value.org
-        && (!user.orgs.contains(org) || Box::pin(rights_elsewhere(ctx, &user, org)).await?.is_some())
+        && (!user.value.orgs.contains(org)
+            || Box::pin(rights_elsewhere(ctx, &user.value, org)).await?.is_some())
     {
         return Err(none());
     }
-    Ok((login, found.unchanged()))
+    Ok((user, found))
 }
 
 /// Refuses a user whom an admin of this organization must not invite.
@@ -116,7 +191,8 @@ async fn find(ctx: &Context, code: &str) -> Result<(Login, Expect), Error> {
 pub(super) async fn check_of_org(ctx: &Context, user: &User, org: &OrgName) -> Result<(), Error> {
     match rights_elsewhere(ctx, user, org).await? {
         Some(why) => Err(IdentityError::InvitedByOperator { login: user.login.clone(), why }.into()),
-        None => Ok(()),
+        // Before the user becomes a member.
+        None => replaceable(ctx, user).await.map(drop),
     }
 }
 

@@ -11,7 +11,9 @@ use crate::services::caller::Caller;
 use crate::services::error::{AccessError, IdentityError};
 use crate::services::{Error, store};
 
-/// Makes a user of this server a member with this role. Processes that cache the user see the change within a minute.
+/// Makes a user of this server a member with this role, and returns whether all ways in which the user signed in have
+/// ended, because an admin of another organization reset them. Processes that cache the user see the change within a
+/// minute.
 ///
 /// # Errors
 /// `AccessError::NotAllowed`, [`AccessError::NoUser`]; [`IdentityError::AlreadyMember`].
@@ -21,25 +23,26 @@ pub async fn add(
     org: &OrgName,
     login: &Login,
     role: Role,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     caller.check_org(ctx, org).await?;
     let already = || IdentityError::AlreadyMember { login: login.clone(), org: org.clone() };
     let decide = |has: Option<Role>| match has {
         None => Ok(role),
         Some(_) => Err(already().into()),
     };
-    orgs::change(ctx, org, login, LastAdmin::Stays, decide).await.map(drop)
+    orgs::change_and_tell(ctx, org, login, LastAdmin::Stays, decide).await.map(|(_, ends)| ends)
 }
 
 /// Invites a person by a link that works once, and returns the role that the person has. A login that no user has becomes
-/// a user of this server; a user of no organization, such as a removed member, and a new user become members with this
-/// role. A member keeps the role: with the link, a person who forgot the password sets another.
+/// a user of this server. Such a user becomes a member with this role, and so does a user of no organization who never
+/// signed in. A member keeps the role: with the link, a person who forgot the password sets another.
 ///
 /// The holder of the link signs in as the user. So it is made only for a user who has no rights outside of the organization,
-/// and stops when the user gets some.
+/// and stops when the user gets some. A user of no organization who can sign in needs no link: see [`add`].
 ///
 /// # Errors
-/// `AccessError::NotAllowed`; [`IdentityError::NotInvited`], [`IdentityError::InvitedByOperator`].
+/// `AccessError::NotAllowed`; [`IdentityError::NotInvited`], [`IdentityError::InvitedByOperator`],
+/// [`IdentityError::SignsInAlready`].
 pub async fn invite(
     ctx: &Context,
     caller: &Caller,
@@ -63,6 +66,9 @@ pub async fn invite(
             role
         }
         Some(user) => {
+            if user.value.orgs.is_empty() && Box::pin(invitations::signs_in(ctx, &user.value)).await? {
+                return Err(IdentityError::SignsInAlready { login: login.clone(), org: org.clone() }.into());
+            }
             invitations::check_of_org(ctx, &user.value, org).await?;
             match user.value.role_in(org) {
                 Some(has) => has,
@@ -73,7 +79,7 @@ pub async fn invite(
             }
         }
     };
-    Ok((invitations::invite_to(ctx, login, org).await?, role))
+    Ok((invitations::invite_to(ctx, login, org, &caller.user.login).await?, role))
 }
 
 /// Changes a member's role. Processes that cache the user see the change within a minute.

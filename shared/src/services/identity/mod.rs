@@ -18,6 +18,7 @@ pub mod own_rights;
 pub mod passwords;
 pub(crate) mod principals;
 pub mod providers;
+mod resets;
 pub(crate) mod sealing;
 pub mod session_requests;
 pub mod sessions;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{directory, membership};
+use super::{directory, membership, resets};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, check_new_owner};
 use crate::domain::role::Role;
@@ -34,13 +34,24 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
             store::put(ctx, Org::key(org), Expect::Absent, &Org { created }),
             directory::org_write(ctx, org, created),
         ];
+        let mut ended = Vec::new();
         for &login in &members {
             let user = membership::user(ctx, login).await?;
+            if user.value.loses_sign_in_for(org) {
+                writes.extend(Box::pin(resets::end(ctx, login, None)).await?);
+                ended.push(login);
+            }
             writes.push(membership::member_write(ctx, org, login, Role::Member));
             writes.push(membership::user_write(ctx, org, &user, Role::Member));
         }
         match store::commit(ctx, writes).await? {
-            Ok(()) => return Ok(created),
+            Ok(()) => {
+                for login in ended {
+                    Box::pin(resets::end_sessions_and_tokens(ctx, login)).await?;
+                    forget(ctx, login);
+                }
+                return Ok(created);
+            }
             Err(refusal) if refusal.index == 0 => {
                 return Err(IdentityError::OrgExists(org.clone()).into());
             }
@@ -109,6 +120,17 @@ pub(super) async fn change(
     last: LastAdmin,
     decide: impl Fn(Option<Role>) -> Result<Role, Error>,
 ) -> Result<Membership, Error> {
+    change_and_tell(ctx, org, login, last, decide).await.map(|(membership, _)| membership)
+}
+
+/// The same. The second value tells whether all ways in which the user signed in have ended: see [`resets`].
+pub(super) async fn change_and_tell(
+    ctx: &Context,
+    org: &OrgName,
+    login: &Login,
+    last: LastAdmin,
+    decide: impl Fn(Option<Role>) -> Result<Role, Error>,
+) -> Result<(Membership, bool), Error> {
     let mut attempts = Attempts::at("the user");
     loop {
         attempts.begin()?;
@@ -119,20 +141,27 @@ pub(super) async fn change(
         // In a store of format 1, the first user's record does not say that the user is an admin.
         let listed = store::read(ctx, &Member::key(org, login)).await?;
         if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
-            return Ok(Membership { role, changed: false });
+            return Ok((Membership { role, changed: false }, false));
         }
         let of_org = match has == Some(Role::Admin) && role != Role::Admin {
             true => admin_leaves(ctx, org, &record, login, last).await?,
             false => check(Org::key(org), record.unchanged()),
         };
-        let writes = vec![
+        let mut writes = vec![
             membership::member_write(ctx, org, login, role),
             of_org,
             membership::user_write(ctx, org, &user, role),
         ];
+        let ends = user.value.loses_sign_in_for(org);
+        if ends {
+            writes.extend(Box::pin(resets::end(ctx, login, None)).await?);
+        }
         if store::commit(ctx, writes).await?.is_ok() {
+            if ends {
+                Box::pin(resets::end_sessions_and_tokens(ctx, login)).await?;
+            }
             forget(ctx, login);
-            return Ok(Membership { role, changed: true });
+            return Ok((Membership { role, changed: true }, ends));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::domain::access::Scope;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::update::Requester;
-use crate::layout::{Record, SignedInBy, Token, User, WebSession, check, delete, expiring};
+use crate::layout::{Record, SignedInBy, Stored, Token, User, WebSession, check, delete, expiring};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, SESSION};
 use crate::services::error::SignInError;
@@ -75,7 +75,20 @@ pub struct Begun {
 /// # Errors
 /// `AccessError::NoUser` if the user was removed meanwhile; `AccessError::SignInNeeded`.
 pub async fn begin(ctx: &Context, login: &Login, by: SignedInBy, browser: &str) -> Result<Begun, Error> {
-    let (now, user) = (ctx.now(), membership::user(ctx, login).await?);
+    begin_of(ctx, membership::user(ctx, login).await?, by, browser).await
+}
+
+/// The same for a user who has been read, and must not have changed since then.
+///
+/// # Errors
+/// [`Error::Contended`] for a user who has; `AccessError::SignInNeeded`.
+pub async fn begin_of(
+    ctx: &Context,
+    user: Stored<User>,
+    by: SignedInBy,
+    browser: &str,
+) -> Result<Begun, Error> {
+    let (now, login) = (ctx.now(), user.value.login.clone());
     check_confirmed(&user.value, now)?;
     let mut random = [0; 32];
     ctx.ids.fill(&mut random);
@@ -84,14 +97,14 @@ pub async fn begin(ctx: &Context, login: &Login, by: SignedInBy, browser: &str) 
     let browser = browser.chars().filter(|c| !c.is_control()).take(BROWSER_CHARACTERS_MAX).collect();
     let session = WebSession { user_made: user.value.created, signed_in: now, until, by, browser };
     let put =
-        store::put(ctx, WebSession::key(login, &sha256_hex(secret.as_bytes())), Expect::Absent, &session);
+        store::put(ctx, WebSession::key(&login, &sha256_hex(secret.as_bytes())), Expect::Absent, &session);
     // Never store a session after its user is removed: a later user of the same name would have it.
-    let writes = vec![expiring(put, until), check(User::key(login), user.unchanged())];
+    let writes = vec![expiring(put, until), check(User::key(&login), user.unchanged())];
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(Begun {
             cookie: format!("{login}.{secret}"),
             orgs: user.value.orgs.clone(),
-            requester: Caller::new(user.value, token_of(&session, login)?).requester(),
+            requester: Caller::new(user.value, token_of(&session, &login)?).requester(),
         }),
         Err(_) => Err(Error::Contended("the user")),
     }

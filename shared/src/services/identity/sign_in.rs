@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::code_flow::Person;
 use super::orgs::{self, LastAdmin};
 use super::tokens::end_tokens;
-use super::{directory, membership};
+use super::{directory, membership, resets};
 use crate::context::Context;
 use crate::domain::access::TeamRole;
 use crate::domain::names::{Login, OrgName, ProviderName};
@@ -77,6 +77,12 @@ pub async fn admit(
             }
         };
         writes.extend(in_teams(ctx, &next.login, &teams_before, &teams).await?);
+        let is_reset =
+            user.as_ref().is_some_and(|user| user.value.reset_by.is_some()) && next.reset_by.is_none();
+        if is_reset {
+            // Boxed because its future is large, and few sign-ins need it.
+            writes.extend(Box::pin(resets::end(ctx, &next.login, Some(hash.as_str()))).await?);
+        }
         let now = ctx.now();
         // No rule lets the person in any more, and no operator made them a member.
         let is_known = !next.orgs.is_empty() || link.is_some();
@@ -120,6 +126,9 @@ pub async fn admit(
         writes.push(store::put(ctx, IdentityEntry::key(&next.login, &hash), Expect::Any, &entry));
         if store::commit(ctx, writes).await?.is_err() {
             continue;
+        }
+        if is_reset {
+            Box::pin(resets::end_sessions_and_tokens(ctx, &next.login)).await?;
         }
         for org in &kept {
             // Boxed because its future is large, and few sign-ins need it.
@@ -335,9 +344,11 @@ pub async fn unlink(ctx: &Context, login: &Login, provider: &ProviderName) -> Re
     }
 }
 
-/// Forgets all accounts of a user who is being removed.
-pub(super) async fn forget(ctx: &Context, login: &Login) -> Result<(), Error> {
-    for chunk in entries(ctx, login).await?.chunks(CHANGES_MAX) {
+/// Forgets all accounts of a user, apart from the one with this hash.
+pub(super) async fn forget(ctx: &Context, login: &Login, kept: Option<&str>) -> Result<(), Error> {
+    let mut ended = entries(ctx, login).await?;
+    ended.retain(|entry| Some(entry.hash.as_str()) != kept);
+    for chunk in ended.chunks(CHANGES_MAX) {
         let writes = chunk.iter().flat_map(|entry| removal(login, entry)).collect();
         if store::commit(ctx, writes).await?.is_err() {
             return Err(Error::Contended("the user's accounts"));

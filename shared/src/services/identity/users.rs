@@ -116,7 +116,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<DeletedUser, Error> 
         }
         if orgs.is_empty() {
             // Before the user: until then, a person of one of these accounts gets no other user.
-            sign_in::forget(ctx, login).await?;
+            sign_in::forget(ctx, login, None).await?;
             writes.push(delete(Invitation::key(login), Expect::Any));
             // From here on, no token of the user is valid: every request with one reads its owner.
             writes.push(delete(User::key(login), user.unchanged()));

@@ -1,0 +1,39 @@
+//! What ends when a user whose sign-in an admin of an organization reset gets rights in another one.
+//!
+//! Who made the link may have used it, and made what lasts longer: a session, a token, a password, an account. Nobody can
+//! tell these from what the person made. So all of it ends before the user gets rights that the admin does not have.
+
+use super::oidc::consents;
+use super::tokens::end_tokens;
+use super::{passwords, sessions, sign_in};
+use crate::context::Context;
+use crate::domain::names::Login;
+use crate::ports::Write;
+use crate::services::Error;
+
+/// Ends every way in which a user signs in, apart from the account with this hash, and returns the writes that go with the
+/// commit of the new membership. Processes that cache a session or a token forget it within a minute.
+///
+/// # Errors
+/// Errors of the ports.
+pub(super) async fn end(ctx: &Context, login: &Login, kept: Option<&str>) -> Result<[Write; 2], Error> {
+    tracing::warn!(
+        user = login.as_str(),
+        "an admin of another organization reset how this user signs in, so all of it ends: make a link with `statewright \
+         user invite`"
+    );
+    end_sessions_and_tokens(ctx, login).await?;
+    sign_in::forget(ctx, login, kept).await?;
+    Ok(passwords::removal(login))
+}
+
+/// Ends the sessions, tokens and consents of a user: once more after the commit, because one may have made another until
+/// then.
+///
+/// # Errors
+/// Errors of the ports.
+pub(super) async fn end_sessions_and_tokens(ctx: &Context, login: &Login) -> Result<(), Error> {
+    sessions::end_all(ctx, login).await?;
+    end_tokens(ctx, login).await?;
+    consents::end(ctx, login).await
+}
