@@ -11,12 +11,14 @@ use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, put};
-use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
-use statewright_shared::services::audit;
-use statewright_shared::services::identity::{
-    code_flow, given_providers, invitations, orgs, passwords, providers, sign_in, tokens, users,
+use statewright_shared::layout::{
+    AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, SignedInBy, put,
 };
+use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
+use statewright_shared::services::identity::{
+    code_flow, given_providers, invitations, orgs, passwords, providers, sessions, sign_in, tokens, users,
+};
+use statewright_shared::services::{Error, audit};
 use statewright_shared::settings::Settings;
 use statewright_tests::app::{Answer, Call, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
@@ -645,23 +647,122 @@ async fn a_member_who_forgot_the_password_sets_another() {
     Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
 }
 
+/// Who can sign in needs no link, and an admin who gets one could sign in as that person.
 #[tokio::test]
-async fn a_removed_member_is_invited_again_in_one_call() {
+async fn a_removed_member_comes_back_in_one_call_without_a_link() {
     let app = TestApp::memory().await;
     app.member_with_role(Role::Apply, "bob", "laptop").await;
-    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
     let member = format!("/api/orgs/{ORG}/members/bob");
-    app.request(Method::DELETE, &member).send().await.expect(204);
+    let remove = async || {
+        app.request(Method::DELETE, &member).send().await.expect(204);
+        assert_eq!(role(&app, "bob").await, None);
+    };
+    remove().await;
+    let refused = invite(&app, "bob", &app.token, "view").await.refused(403);
+    assert!(refused.contains("signs in as before, without a link"), "{refused}");
+    assert!(refused.contains(&format!("`statewright org member add {ORG} bob --server`")), "{refused}");
+    assert!(refused.contains(&format!("`POST {member}`")), "{refused}");
     assert_eq!(role(&app, "bob").await, None);
+    let added = app.post(&member, &json!({ "role": "view" })).send().await;
+    assert!(!added.headers.contains_key("X-Pulumi-Warning"));
+    added.expect(200);
+    assert_eq!(role(&app, "bob").await, Some(Role::View));
+    // A password alone is enough to sign in, and so is a session.
+    remove().await;
+    tokens::revoke_token(&app.context, &login("bob"), &TokenName::parse("laptop").unwrap()).await.unwrap();
+    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
+    invite(&app, "bob", &app.token, "view").await.refused(403);
+    let form = [("login", "bob"), ("password", "correct horse battery")];
+    Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
+    passwords::remove(&app.context, &login("bob")).await.unwrap();
+    invite(&app, "bob", &app.token, "view").await.refused(403);
+    assert_eq!(role(&app, "bob").await, None);
+}
+
+#[tokio::test]
+async fn a_user_who_never_signed_in_is_invited_again() {
+    let app = TestApp::memory().await;
+    let member = format!("/api/orgs/{ORG}/members/bob");
     let made = invite(&app, "bob", &app.token, "view").await.expect(200);
-    assert_eq!((&made["role"], role(&app, "bob").await), (&json!("view"), Some(Role::View)));
     // The link stops with the membership.
     app.request(Method::DELETE, &member).send().await.expect(204);
     let mut browser = Visitor::new(&app.url);
     browser.submit("/invite", &[("code", &code_in(&made))]).await.refuses(403);
     let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    assert_eq!((&made["role"], role(&app, "bob").await), (&json!("plan"), Some(Role::Plan)));
     browser.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
     assert_eq!(browser.user().await.as_deref(), Some("bob"));
+}
+
+#[tokio::test]
+async fn an_admin_does_not_replace_a_link_of_the_operator() {
+    let app = TestApp::memory().await;
+    users::create(&app.context, &login("bob"), &[], Role::Member).await.unwrap();
+    let valid = Duration::from_secs(3600);
+    let by_operator = invitations::invite(&app.context, &login("bob"), valid).await.unwrap();
+    let refused = invite(&app, "bob", &app.token, "plan").await.refused(403);
+    assert!(refused.contains("a link that the operator made for this user still works"), "{refused}");
+    assert_eq!(role(&app, "bob").await, None);
+    let page = Visitor::new(&app.url).open(&format!("/invite?code={}", by_operator.code)).await;
+    assert_eq!(page.status, 200, "it works as before");
+    app.advance(valid);
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let code = code_in(&made);
+    Visitor::new(&app.url).submit("/invite", &[("code", &code)]).await.leads("/user/settings/account");
+}
+
+/// The admin may have used the link, and would get what the user gets elsewhere.
+#[tokio::test]
+async fn what_a_reset_gave_ends_with_rights_elsewhere() {
+    let app = TestApp::memory().await;
+    let own = app.member_with_role(Role::Apply, "bob", "laptop").await;
+    let beta = app.other_user("mallory", "beta").await;
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
+    let set = [("password", "correct horse battery"), ("again", "correct horse battery")];
+    browser.submit("/user/settings/password", &set).await.leads("/user/settings/account");
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+    app.get("/api/user").token(&own).send().await.expect(200);
+
+    let add = app.post("/api/orgs/beta/members/bob", &json!({ "role": "plan" })).token(&beta);
+    let added = add.send().await;
+    let warning = added.headers["X-Pulumi-Warning"].to_str().unwrap().to_owned();
+    assert!(warning.contains("have ended"), "{warning}");
+    added.expect(200);
+    assert_eq!(browser.user().await, None);
+    app.get("/api/user").token(&own).send().await.refused(401);
+    assert!(!passwords::is_set(&app.context, &login("bob")).await.unwrap());
+    // Once. What the operator's link gives stays.
+    let by_operator =
+        invitations::invite(&app.context, &login("bob"), Duration::from_secs(60)).await.unwrap();
+    browser.submit("/invite", &[("code", &by_operator.code)]).await.leads("/user/settings/account");
+    orgs::create(&app.context, &org("gamma"), &[login("bob")]).await.unwrap();
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+}
+
+/// No person could sign in as a new user before, so the first link resets nothing.
+#[tokio::test]
+async fn what_a_first_link_gave_stays_in_other_organizations() {
+    let app = TestApp::memory().await;
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
+    orgs::create(&app.context, &org("beta"), &[login("bob")]).await.unwrap();
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+}
+
+#[tokio::test]
+async fn a_user_who_changes_meanwhile_gets_no_session() {
+    let app = TestApp::memory().await;
+    orgs::create(&app.context, &org("beta"), &[]).await.unwrap();
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let redeemed = invitations::redeem(&app.context, &code_in(&made)).await.unwrap();
+    assert_eq!(redeemed.made_by, format!("{USER}, an admin of {ORG}"));
+    orgs::add_member(&app.context, &org("beta"), &login("bob"), Role::View).await.unwrap();
+    let begun = sessions::begin_of(&app.context, redeemed.user, SignedInBy::Invitation, "Firefox").await;
+    assert!(matches!(begun, Err(Error::Contended(_))), "{begun:?}");
+    assert!(sessions::list_of(&app.context, &login("bob")).await.unwrap().is_empty());
 }
 
 /// An admin of an organization does not sign in as somebody who may have rights outside of it.
@@ -691,7 +792,7 @@ async fn no_admin_gets_a_link_of_a_user_with_other_rights() {
     }
     // Nor if the user is in no organization: a rule may give rights elsewhere at the next sign-in.
     app.request(Method::DELETE, &format!("/api/orgs/{ORG}/members/bob")).send().await.expect(204);
-    refuses("bob", &ada, "an account of a provider").await;
+    refuses("bob", &ada, "signs in as before").await;
 }
 
 #[tokio::test]
@@ -950,7 +1051,8 @@ async fn a_used_invitation_is_in_the_trail_of_the_organization() {
     browser.submit("/invite", &[("code", code)]).await.leads("/user/settings/account");
     browser.submit("/invite", &[("code", code)]).await.refuses(403);
     let trail = trail_of(&app, Some(&org(ORG))).await;
-    assert_eq!(trail, ["user.invite dora as plan", "session.begin by an invitation"]);
+    let begun = format!("session.begin by an invitation of {USER}, an admin of {ORG}");
+    assert_eq!(trail, ["user.invite dora as plan", begun.as_str()]);
 }
 
 #[tokio::test]

@@ -495,7 +495,7 @@ routes! {
         auth: Token, needs: Admin, group: Account, audit: "member.remove",
         answer: NoContent, id: DeleteOrganizationMember,
     }
-    /// Make a link with which a member signs in once; another login becomes a member, and a user if there is none
+    /// Make a link with which a member signs in once; a login that no user has becomes a user and a member
     POST "/api/orgs/{org}/members/{user}/invitation" => members::invite {
         auth: Token, needs: Admin, group: Account, audit: "user.invite",
         body: of::<MemberEdit>,

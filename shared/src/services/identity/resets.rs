@@ -1,7 +1,8 @@
 //! What ends when a user whose sign-in an admin of an organization reset gets rights in another one.
 //!
-//! Who made the link may have used it, and made what lasts longer: a session, a token, a password, an account. Nobody can
-//! tell these from what the person made. So all of it ends before the user gets rights that the admin does not have.
+//! Who made the link may have used it, and made what lasts longer: a session, a token, a password, an account. The
+//! server cannot tell these from what the person made. So all of it ends before the user gets rights that the admin does
+//! not have.
 
 use super::oidc::consents;
 use super::tokens::end_tokens;
