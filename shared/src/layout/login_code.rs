@@ -1,9 +1,11 @@
 use serde::{Deserialize, Serialize};
 
-use super::key::Key;
+use super::key::{Key, KeyPrefix};
 use super::record::Record;
 use crate::domain::names::Login;
 use crate::ports::Timestamp;
+
+const PREFIX: &str = "LOGIN-CODE#";
 
 /// A code that gives `statewright login` a token, once. Written when its user allows the login in a browser;
 /// deleted when it is used. The store may delete it when it is too old.
@@ -27,7 +29,11 @@ impl Record for LoginCode {
 impl LoginCode {
     /// The key has the hex SHA-256 of the code's secret.
     pub fn key(login: &Login, hash: &str) -> Key<Self> {
-        Key::new(format!("USER#{login}"), format!("LOGIN-CODE#{hash}"))
+        Key::new(format!("USER#{login}"), format!("{PREFIX}{hash}"))
+    }
+
+    pub fn of_user(login: &Login) -> KeyPrefix<Self> {
+        KeyPrefix::new(format!("USER#{login}"), PREFIX)
     }
 }
 

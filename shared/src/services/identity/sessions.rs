@@ -125,7 +125,9 @@ pub async fn authenticate(ctx: &Context, cookie: &str) -> Result<Session, Error>
     let (login, hash) = parsed(cookie).ok_or_else(none)?;
     let now = ctx.now();
     let key = (login.clone(), hash.clone());
-    let (record, user) = match ctx.memory.sessions.get(&key, now, REMEMBERED_FOR) {
+    let known = ctx.memory.sessions.get(&key, now, REMEMBERED_FOR);
+    // If an admin reset how the user signs in, the session ends at once when the user gets rights elsewhere.
+    let (record, user) = match known.filter(|(_, user)| user.reset_by.is_none()) {
         Some(known) => known,
         None => {
             let (session, user) = (WebSession::key(&login, &hash), User::key(&login));

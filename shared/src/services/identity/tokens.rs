@@ -96,7 +96,10 @@ pub async fn authenticate_run(
 ) -> Result<(Caller, Option<Timestamp>), Error> {
     let now = ctx.now();
     let hash = shown.hash();
-    let (token, user, due) = match ctx.memory.callers.get(&hash, now, REMEMBERED_FOR) {
+    let known = ctx.memory.callers.get(&hash, now, REMEMBERED_FOR);
+    // If an admin reset how the user signs in, the token ends at once when the user gets rights elsewhere: otherwise it
+    // could make another one within the minute.
+    let (token, user, due) = match known.filter(|(_, user)| user.reset_by.is_none()) {
         Some((token, user)) => (token, user, None),
         None => {
             let unknown = || shown.is_unknown();
