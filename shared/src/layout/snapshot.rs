@@ -79,7 +79,8 @@ impl Snapshot {
         format!("{}-index-{}", self.blob, index.sha256.get(..16).unwrap_or(&index.sha256))
     }
 
-    /// The memory that its resources and pending operations take while they are read or indexed, in addition to multiples of the text, in bytes.
+    /// The memory that its resources and pending operations take while they are read or indexed, in addition to multiples of
+    /// the text, in bytes.
     pub fn table_bytes(&self) -> usize {
         let count = self.resource_count.saturating_add(self.pending_count);
         usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(RESOURCE_BYTES)
