@@ -812,7 +812,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make a link with which a member signs in once; another login becomes a member, and a user if there is none */
+        /** Make a link with which a member signs in once; a login that no user has becomes a user and a member */
         post: operations["InviteOrganizationMember"];
         delete?: never;
         options?: never;
@@ -10581,6 +10581,8 @@ export interface operations {
             query?: {
                 /** @description The member whose rights are explained to an admin; the caller without it */
                 user?: string;
+                /** @description With `user`, what the name is of: stack, tfstate or environment */
+                kind?: string;
             };
             header?: never;
             path: {
@@ -10599,6 +10601,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        kind?: string | null;
                         login?: string;
                         rights?: {
                             because?: {
@@ -13969,6 +13972,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        updateID?: string;
                         version?: number;
                     };
                 };
