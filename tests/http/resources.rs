@@ -709,7 +709,7 @@ async fn a_version_is_published_without_memory_for_an_index() {
     // One request holds memory, another one waits for all of it. The publish has enough for the deployment alone.
     let account = ByteAccount::new(16 * MIB, Arc::clone(&ctx.clock));
     let (holds, waits, publishes) = (account.open(&1), account.open(&2), account.open(&3));
-    holds.take(7 * MIB).await.unwrap();
+    holds.take(4 * MIB).await.unwrap();
     waits.take(1 << 10).await.unwrap();
     let mut whole = std::pin::pin!(waits.take(16 * MIB));
     assert!(whole.as_mut().now_or_never().is_none());

@@ -16,7 +16,7 @@ use statewright_shared::layout::{
 };
 use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
-    code_flow, given_providers, invitations, orgs, passwords, providers, sessions, sign_in, tokens, users,
+    accounts, code_flow, given_providers, invitations, orgs, passwords, providers, sessions, tokens, users,
 };
 use statewright_shared::services::{Error, audit};
 use statewright_shared::settings::Settings;
@@ -451,8 +451,8 @@ async fn an_account_is_linked_by_the_user_it_belongs_to() {
     assert!(refused.starts_with("This account is already linked with the user alice"), "{refused}");
     // The operator unlinks it.
     let name = ProviderName::parse("corp").unwrap();
-    assert_eq!(sign_in::unlink(&app.context, &login(USER), &name).await.unwrap(), 1);
-    sign_in::unlink(&app.context, &login(USER), &name).await.unwrap_err();
+    assert_eq!(accounts::unlink(&app.context, &login(USER), &name).await.unwrap(), 1);
+    accounts::unlink(&app.context, &login(USER), &name).await.unwrap_err();
     let refused = Visitor::new(&app.url).sign_in(&provider, "corp", "alice").await.refuses(409);
     assert!(refused.starts_with("The user alice exists"), "{refused}");
 }

@@ -1,8 +1,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::blobs::blob;
+use crate::domain::deployment::RESOURCE_BYTES;
 use crate::domain::ids::{StackId, UpdateId};
-use crate::domain::resource_index::{Places, RESOURCE_BYTES};
+use crate::domain::resource_index::Places;
 use crate::ports::BlobKey;
 
 /// Where a published deployment is stored, and its size.

@@ -9,7 +9,7 @@ use statewright_shared::domain::sign_in::{GROUPS_CLAIM, LOGIN_CLAIM, SignInRule}
 use statewright_shared::layout::{IdentityEntry, SignInProvider};
 use statewright_shared::services::identity::given_providers::SCOPES;
 use statewright_shared::services::identity::providers::{DAYS, DAYS_MAX};
-use statewright_shared::services::identity::{code_flow, providers, sign_in};
+use statewright_shared::services::identity::{accounts, code_flow, providers};
 
 use crate::args::{self, Data, misused};
 use crate::data;
@@ -293,7 +293,7 @@ pub(crate) async fn run(sso: Sso, out: Output) -> anyhow::Result<()> {
                 subject,
                 linked: Rfc3339(linked),
             };
-            let accounts = sign_in::accounts(&ctx, &login).await?.into_iter().map(account).collect();
+            let accounts = accounts::list(&ctx, &login).await?.into_iter().map(account).collect();
             out.answer(&Accounts { user: login, accounts }, |listed| {
                 let rows = listed.accounts.iter().map(|one| {
                     vec![
@@ -307,7 +307,7 @@ pub(crate) async fn run(sso: Sso, out: Output) -> anyhow::Result<()> {
             })
         }
         Command::Unlink { login, name } => {
-            let accounts = sign_in::unlink(&ctx, &login, &name).await?;
+            let accounts = accounts::unlink(&ctx, &login, &name).await?;
             out.answer(&Unlinked { user: login, provider: name, accounts }, |unlinked| {
                 format!("unlinked {} from {}", unlinked.provider, unlinked.user)
             })

@@ -21,7 +21,7 @@ use crate::services::Error;
 use crate::services::error::{InvalidInput, SignInError};
 use crate::services::identity::last_use::UsedToken;
 use crate::services::identity::sessions::{Listed, Session};
-use crate::services::identity::{passwords, providers, sessions, sign_in, tokens};
+use crate::services::identity::{accounts, passwords, providers, sessions, tokens};
 
 /// The days after which a new token expires.
 const DAYS: [u64; 5] = [1, 7, 30, 90, 365];
@@ -175,7 +175,7 @@ pub(crate) async fn account_page(State(app): State<App>, session: Session) -> An
     let user = &session.caller.user;
     let login = &user.login;
     let (listed, accounts) =
-        (sessions::list(&app, user, Some(&session)).await?, sign_in::accounts(&app, login).await?);
+        (sessions::list(&app, user, Some(&session)).await?, accounts::list(&app, login).await?);
     let (providers, has_password) = (providers::list(&app).await?, passwords::is_set(&app, login).await?);
     let is_recent = session.is_recent(app.now());
     let unlinked: Vec<&SignInProvider> = providers

@@ -2,7 +2,10 @@
 //! reserved.
 
 use crate::domain::json::{self, Reader};
-use crate::domain::resource_index::RESOURCE_BYTES;
+
+/// The memory that a resource takes while its deployment is read or its index is made, in bytes, apart from texts: its
+/// members, in a list that grows, or its place, row and entry, and its parts of tables. `tests/memory` measures it.
+pub const RESOURCE_BYTES: usize = 1024;
 
 /// The memory of a [part](Counted::parts), in bytes: a string or a member in a list that grows.
 const PART_BYTES: usize = 128;

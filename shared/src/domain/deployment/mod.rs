@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-pub use self::count::Counted;
+pub use self::count::{Counted, RESOURCE_BYTES};
 pub use self::diff::{Change, Diff, How, Named, diff};
 pub(in crate::domain) use self::diff::{Pairs, Valued, changes_between, valued_changes, with_pairs};
 pub use self::error::{DeploymentError, IntegrityError};

@@ -16,10 +16,6 @@ const ROWS_PER_BLOCK: usize = 256;
 /// Entries of a block of the lookup, at most.
 const ENTRIES_PER_BLOCK: usize = 1024;
 
-/// The memory that a resource takes while its deployment is read or its index is made, in bytes, apart from texts: its
-/// members, in a list that grows, or its place, row and entry, and its parts of tables. `tests/memory` measures it.
-pub const RESOURCE_BYTES: usize = 1024;
-
 /// The memory of the texts while an index is made, as a multiple of the deployment's text: that text, and the blocks of
 /// rows and edges, which contain parts of it, before and after they are joined.
 pub const TEXT_FACTOR: usize = 3;

@@ -22,7 +22,7 @@ mod scan;
 mod view;
 mod writer;
 
-pub use self::build::{Built, Previous, PreviousEntry, RESOURCE_BYTES, TEXT_FACTOR, build};
+pub use self::build::{Built, Previous, PreviousEntry, TEXT_FACTOR, build};
 pub use self::directory::{Block, Directory, Places, edges_in, entries_in, inflate, rows_in};
 pub use self::hash::{Key, TextHash, key_of, text_hash};
 pub use self::model::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::tokens::{self, Owner, Shows};
-use super::{membership, passwords, sessions, sign_in};
+use super::{accounts, membership, passwords, sessions};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::{Invitation, Stored, User, check, delete, put};
@@ -96,7 +96,7 @@ async fn replaceable(ctx: &Context, user: &User) -> Result<Expect, Error> {
 /// Whether the user can sign in, or has what a sign-in gave: a password, an account, a session, or a token of any age.
 pub(super) async fn signs_in(ctx: &Context, user: &User) -> Result<bool, Error> {
     let login = &user.login;
-    if passwords::is_set(ctx, login).await? || !sign_in::accounts(ctx, login).await?.is_empty() {
+    if passwords::is_set(ctx, login).await? || !accounts::list(ctx, login).await?.is_empty() {
         return Ok(true);
     }
     let tokens = tokens::list(ctx, &Owner::User(login.clone()), Shows::All, None, 1).await?;
@@ -205,7 +205,7 @@ async fn rights_elsewhere(ctx: &Context, user: &User, org: &OrgName) -> Result<O
     if user.orgs.iter().any(|other| other != org) {
         return Ok(Some("this user is in another organization"));
     }
-    let accounts = sign_in::accounts(ctx, &user.login).await?;
+    let accounts = accounts::list(ctx, &user.login).await?;
     Ok((!accounts.is_empty()).then_some("this user has an account of a provider"))
 }
 

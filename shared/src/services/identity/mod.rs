@@ -1,6 +1,7 @@
 //! Users, organizations, memberships, access tokens and passwords; providers, sessions, invitations
 //! and logins of the command line.
 
+pub mod accounts;
 pub mod bootstrap;
 pub mod code_flow;
 pub mod directory;

@@ -6,7 +6,7 @@
 
 use super::oidc::consents;
 use super::tokens::end_tokens;
-use super::{passwords, sessions, sign_in};
+use super::{accounts, passwords, sessions};
 use crate::context::Context;
 use crate::domain::names::Login;
 use crate::layout::{LoginCode, delete};
@@ -29,7 +29,7 @@ pub(super) async fn end(ctx: &Context, login: &Login, kept: Option<&str>) -> Res
          user invite`"
     );
     end_sessions_and_tokens(ctx, login).await?;
-    sign_in::forget(ctx, login, kept).await?;
+    accounts::forget(ctx, login, kept).await?;
     Ok(passwords::removal(login))
 }
 

@@ -16,7 +16,7 @@ use crate::domain::names::{Login, OrgName, ProviderName};
 use crate::domain::role::Role;
 use crate::domain::sign_in::{self, Teams};
 use crate::layout::{
-    AuditResult, Identity, IdentityEntry, Member, Org, OrgAccess, Record, Stored, User, check, delete,
+    AuditResult, Identity, IdentityEntry, Member, Org, OrgAccess, Stored, User, check, delete,
 };
 use crate::ports::{Expect, Timestamp, Write};
 use crate::services::audit::About;
@@ -301,63 +301,4 @@ fn check_count(changes: usize) -> Result<(), Error> {
 /// The hex SHA-256 of issuer and subject. No address contains the separator.
 fn hash_of(issuer: &str, subject: &str) -> String {
     sha256_hex(&[issuer.as_bytes(), b"\0", subject.as_bytes()].concat())
-}
-
-/// The accounts that are linked with a user.
-///
-/// # Errors
-/// `AccessError::NoUser`.
-pub async fn accounts(ctx: &Context, login: &Login) -> Result<Vec<IdentityEntry>, Error> {
-    membership::user(ctx, login).await?;
-    entries(ctx, login).await
-}
-
-async fn entries(ctx: &Context, login: &Login) -> Result<Vec<IdentityEntry>, Error> {
-    let items = store::query_all(ctx, IdentityEntry::of_user(login), usize::MAX).await?;
-    items.iter().map(|item| Ok(IdentityEntry::decode(&item.value)?)).collect()
-}
-
-/// Unlinks the accounts of a provider from a user. Without any account, the user's tokens no longer stop by
-/// themselves. Returns how many were unlinked.
-///
-/// # Errors
-/// `AccessError::NoUser`, [`SignInError::NotLinked`].
-pub async fn unlink(ctx: &Context, login: &Login, provider: &ProviderName) -> Result<usize, Error> {
-    let mut attempts = Attempts::at("the user");
-    loop {
-        attempts.begin()?;
-        let user = membership::user(ctx, login).await?;
-        let (ended, left): (Vec<_>, Vec<_>) =
-            entries(ctx, login).await?.into_iter().partition(|entry| entry.provider == *provider);
-        if ended.is_empty() {
-            return Err(SignInError::NotLinked { login: login.clone(), provider: provider.clone() }.into());
-        }
-        let mut next = user.value.clone();
-        if left.is_empty() {
-            next.confirmed_until = None;
-        }
-        let mut writes = vec![store::put(ctx, User::key(login), user.unchanged(), &next)];
-        writes.extend(ended.iter().take(CHANGES_MAX).flat_map(|entry| removal(login, entry)));
-        if store::commit(ctx, writes).await?.is_ok() {
-            return Ok(ended.len());
-        }
-    }
-}
-
-/// Forgets all accounts of a user, apart from the one with this hash.
-pub(super) async fn forget(ctx: &Context, login: &Login, kept: Option<&str>) -> Result<(), Error> {
-    let mut ended = entries(ctx, login).await?;
-    ended.retain(|entry| Some(entry.hash.as_str()) != kept);
-    for chunk in ended.chunks(CHANGES_MAX) {
-        let writes = chunk.iter().flat_map(|entry| removal(login, entry)).collect();
-        if store::commit(ctx, writes).await?.is_err() {
-            return Err(Error::Contended("the user's accounts"));
-        }
-    }
-    Ok(())
-}
-
-fn removal(login: &Login, entry: &IdentityEntry) -> [Write; 2] {
-    let identity = delete(Identity::key(&entry.hash), Expect::Any);
-    [identity, delete(IdentityEntry::key(login, &entry.hash), Expect::Any)]
 }

@@ -3,7 +3,7 @@
 use super::directory;
 use super::oidc::consents;
 use super::tokens::end_tokens;
-use super::{membership, passwords, sessions, sign_in};
+use super::{accounts, membership, passwords, sessions};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
@@ -116,7 +116,7 @@ pub async fn remove(ctx: &Context, login: &Login) -> Result<DeletedUser, Error> 
         }
         if orgs.is_empty() {
             // Before the user: until then, a person of one of these accounts gets no other user.
-            sign_in::forget(ctx, login, None).await?;
+            accounts::forget(ctx, login, None).await?;
             writes.push(delete(Invitation::key(login), Expect::Any));
             // From here on, no token of the user is valid: every request with one reads its owner.
             writes.push(delete(User::key(login), user.unchanged()));
