@@ -696,30 +696,30 @@ async fn versions_of_an_older_program_are_indexed_by_the_operator() {
 }
 
 #[tokio::test]
-async fn a_version_is_published_without_memory_for_an_index() {
+async fn an_index_is_made_in_the_memory_of_the_publish() {
     const MIB: usize = 1 << 20;
     let kept = Kept::with(Retention::DEFAULT).await;
     let stack = Stack::new(&kept.app).await;
+    let resources: Vec<Value> = (1..=3_000).map(|number| stack.resource(&format!("r{number}"))).collect();
+    stack.import(&deployment(&resources)).await;
     let run = stack.begin().await;
-    let made: Vec<Value> = (1..=3_000).map(|number| stack.made(number, &format!("r{number}"))).collect();
-    run.append(&made).await.expect(204);
+    run.append(&[stack.made(1, "last")]).await.expect(204);
     let ctx = &kept.app.context;
     let claims = tokens::verify(ctx, &run.token, &run.id).await.unwrap();
 
-    // One request holds memory, another one waits for all of it. The publish has enough for the deployment alone.
-    let account = ByteAccount::new(16 * MIB, Arc::clone(&ctx.clock));
+    // One request holds memory, another one waits for all of it. The publish gets enough for the deployment, and no more.
+    let account = ByteAccount::new(32 * MIB, Arc::clone(&ctx.clock));
     let (holds, waits, publishes) = (account.open(&1), account.open(&2), account.open(&3));
-    holds.take(4 * MIB).await.unwrap();
+    holds.take(22 * MIB).await.unwrap();
     waits.take(1 << 10).await.unwrap();
-    let mut whole = std::pin::pin!(waits.take(16 * MIB));
+    let mut whole = std::pin::pin!(waits.take(32 * MIB));
     assert!(whole.as_mut().now_or_never().is_none());
     publishes.take(1 << 10).await.unwrap();
     let ends = updates::complete(ctx, &claims, Outcome::Succeeded);
     publishes.during(Box::pin(ends)).await.unwrap();
 
     let page = stack.get("/resources?size=1").send().await.expect(200);
-    assert_eq!((&page["total"], kept.indexes()), (&json!(3_000), 0));
-    assert_eq!((kept.index().await, kept.indexes()), (1, 1));
+    assert_eq!((&page["total"], kept.indexes()), (&json!(3_001), 2));
     assert_eq!(kept.problems().await, [""; 0]);
 }
 

@@ -108,7 +108,7 @@ pub fn count_batch(body: &[u8]) -> Counted {
 fn count_entry(counted: &mut Counted, reader: &mut Reader<'_>) -> json::Result<()> {
     counted.resources += 1;
     let start = reader.start();
-    let read = counted.add_members(reader, |counted, reader, name| match name {
+    let read = counted.add_one(reader, |counted, reader, name| match name {
         "state" => reader.optional(|reader| counted.add_resource(reader)).map(drop),
         "operation" => reader.optional(|reader| counted.add_operation(reader)).map(drop),
         "newSnapshot" => reader.optional(|reader| counted.add_deployment(reader)).map(drop),
@@ -126,7 +126,7 @@ fn count_entry(counted: &mut Counted, reader: &mut Reader<'_>) -> json::Result<(
 
 /// A position in the new base, or a resource with its place.
 fn count_patch(counted: &mut Counted, reader: &mut Reader<'_>) -> json::Result<()> {
-    counted.add_members(reader, |counted, reader, name| match name {
+    counted.add_one(reader, |counted, reader, name| match name {
         "state" => reader.optional(|reader| counted.add_resource(reader)).map(drop),
         _ => reader.raw().map(drop),
     })

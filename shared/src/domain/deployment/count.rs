@@ -105,7 +105,7 @@ impl Counted {
     /// Counts an operation and its resource.
     pub(crate) fn add_operation(&mut self, reader: &mut Reader<'_>) -> json::Result<()> {
         self.resources += 1;
-        self.add_members(reader, |counted, reader, name| match name {
+        self.add_one(reader, |counted, reader, name| match name {
             "resource" => reader.optional(|reader| counted.add_resource(reader)).map(drop),
             _ => reader.raw().map(drop),
         })
@@ -118,6 +118,22 @@ impl Counted {
             "references" => reader.optional(|reader| counted.add_members(reader, skipped)).map(drop),
             _ => reader.raw().map(drop),
         })
+    }
+
+    /// Counts one of many objects, each member with `add`, which reads its value. The members are in memory for one object
+    /// at a time.
+    pub(crate) fn add_one(
+        &mut self,
+        reader: &mut Reader<'_>,
+        mut add: impl FnMut(&mut Self, &mut Reader<'_>, &str) -> json::Result<()>,
+    ) -> json::Result<()> {
+        let (before, mut members) = (std::mem::take(&mut self.widest), 0);
+        let read = reader.object(|reader, key| {
+            members += PARTS_OF_A_MEMBER;
+            add(self, reader, &key.name)
+        });
+        self.widest = before.max(members + self.widest);
+        read
     }
 
     /// Counts the elements of an array with `add`; `null` is an empty one.
