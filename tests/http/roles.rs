@@ -184,11 +184,18 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
             if route.method != Method::HEAD {
                 let words = answer.refused(403);
                 assert!(words.contains(&format!("{NEEDS}{needs} in {ORG}")) || *how == "scope", "{words}");
+                let keeps_all = needs.role().rights().contains(role.rights());
                 let way = match (*how, unit_in(route, &stack.project)) {
                     ("role", Some(unit)) => {
                         format!("statewright org grant add {ORG} user:m-{role} {unit} {}", needs.role())
                     }
-                    ("role", None) => format!("statewright org member role {ORG} m-{role} {}", needs.role()),
+                    ("role", None) if keeps_all => {
+                        format!("statewright org member role {ORG} m-{role} {}", needs.role())
+                    }
+                    // The role would take what the member has.
+                    ("role", None) => {
+                        format!("statewright org grant add {ORG} user:m-{role} '*' {}", needs.role())
+                    }
                     _ => format!("statewright token create NAME --user {USER} --may {}", needs.role()),
                 };
                 assert!(words.contains(&way), "{what}: {words}");

@@ -139,6 +139,8 @@ parameters! {
     OF_STACK: text("stack", "Only records of this stack: `PROJECT/STACK`");
     OF_STATE: text("state", "Only records of this state: `PROJECT/STATE`");
     TEXT_FORM: text("format", "`csv` or `cef`");
+    ORDER: text("order", "`oldest` or `newest` first; `newest` without it");
+    WHOLE: flag("whole", "Whether each event has the stored record, too");
 
     // Pages for a browser.
     NEXT: text("next", "The page of this server that opens after the sign-in");

@@ -434,7 +434,7 @@ routes! {
     }
     /// List the audit records of an organization, newest first; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs" => audit::list_v1 {
-        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        auth: Token, needs: Audit, group: Account, audit: "audit.read",
         query: [
             query::CONTINUATION, query::LATEST, query::OF_USER, query::OF_USER_SHORT, query::OF_EVENT,
             query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE,
@@ -443,16 +443,17 @@ routes! {
     }
     /// List the audit records of an organization, newest first
     GET "/api/orgs/{org}/auditlogs/v2" => audit::list {
-        auth: Token, needs: Admin, group: Account, audit: "audit.read",
+        auth: Token, needs: Audit, group: Account, audit: "audit.read",
         query: [
             query::CONTINUATION, query::START, query::END, query::OF_USER, query::OF_USER_SHORT,
-            query::OF_EVENT, query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE,
+            query::OF_EVENT, query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE, query::ORDER,
+            query::WHOLE,
         ],
         answer: Json(of::<AuditLogEvents>), id: ListAuditLogEventsHandlerV2,
     }
     /// Export audit records as compressed CSV or CEF; `startTime` is the latest time
     GET "/api/orgs/{org}/auditlogs/export" => audit::export_v1 {
-        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        auth: Token, needs: Audit, group: Account, audit: "audit.export",
         query: [
             query::CONTINUATION, query::LATEST, query::OF_USER, query::OF_USER_SHORT, query::OF_EVENT,
             query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE, query::TEXT_FORM,
@@ -461,7 +462,7 @@ routes! {
     }
     /// Export audit records as CSV or CEF
     GET "/api/orgs/{org}/auditlogs/v2/export" => audit::export {
-        auth: Token, needs: Admin, group: Account, audit: "audit.export",
+        auth: Token, needs: Audit, group: Account, audit: "audit.export",
         query: [
             query::CONTINUATION, query::START, query::END, query::OF_USER, query::OF_USER_SHORT,
             query::OF_EVENT, query::OF_EVENT_TYPE, query::OF_STACK, query::OF_STATE, query::TEXT_FORM,

@@ -52,10 +52,13 @@ async fn page(
     Parameters(query): Parameters,
     start_is: StartIs,
 ) -> Answer {
-    let filter = filter(&query, start_is)?;
-    let Page { records, next } = reading::list(&app, &caller, &org, &filter, position(&query)?).await?;
+    let (filter, order) = (filter(&query, start_is)?, order(&query)?);
+    let Page { records, next } =
+        reading::list(&app, &caller, &org, &filter, order, position(&query)?).await?;
+    let is_whole = query.get("whole").is_some_and(|whole| whole == "true");
+    let event = |record| if is_whole { AuditLogEvent::whole(record) } else { AuditLogEvent::from(record) };
     json_list(AuditLogEvents {
-        audit_log_events: records.iter().map(AuditLogEvent::from).collect(),
+        audit_log_events: records.iter().map(event).collect(),
         continuation_token: write_position(next),
     })
     .await

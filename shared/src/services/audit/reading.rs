@@ -78,7 +78,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// A page of the trail of an organization, for one of its admins. A handful of queries.
+/// A page of the trail of an organization, for one of its admins or auditors. A handful of queries.
 ///
 /// # Errors
 /// `AccessError::NoOrg`, `AccessError::NotAllowed`.

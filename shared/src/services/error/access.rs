@@ -116,7 +116,7 @@ impl NotAllowed {
     /// The organization whose admins can give what is missing; `None` if they cannot: the caller needs another token.
     pub(crate) fn lifted_in(&self) -> Option<&OrgName> {
         let is_theirs = match self.of.is_user() {
-            true => !self.role.gives(self.needs),
+            true => !self.is_held,
             false => !self.is_team_token_limited(),
         };
         self.org.as_ref().filter(|_| self.within.is_none() && is_theirs)
