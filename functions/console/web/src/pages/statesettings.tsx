@@ -92,7 +92,13 @@ function Schemas({ state }: { state: State }) {
             {outputs.length === 0 ? (
               <p className="none">
                 It has none.{" "}
-                {infer ? "The server makes them from the next write." : "statewright state schema sets them."}
+                {infer ? (
+                  "The server makes them from the next write."
+                ) : (
+                  <>
+                    <code>statewright state set-schema</code> sets one.
+                  </>
+                )}
               </p>
             ) : (
               <Table label="Schemas of outputs" head={["Output", "Schema", "Fits", "Changed"]}>
