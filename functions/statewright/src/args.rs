@@ -16,6 +16,7 @@ use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::role::{Right, Role};
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::domain::sign_in::SignInRule;
+use statewright_shared::services::identity::grants::Kind;
 
 /// The user that commands on the store are about if they name none.
 pub(crate) const OPERATOR: &str = "admin";
@@ -193,6 +194,11 @@ pub(crate) fn action(text: &str) -> anyhow::Result<Right> {
     let names = || Right::ALL.map(Right::as_str).join(", ");
     Right::of_action(text)
         .ok_or_else(|| anyhow!("use one of {}, or a command such as preview, up or delete", names()))
+}
+
+/// What a name is of.
+pub(crate) fn kind(text: &str) -> anyhow::Result<Kind> {
+    Kind::parse(text).ok_or_else(|| anyhow!("use stack, tfstate or environment"))
 }
 
 pub(crate) fn stack_address(text: &str) -> anyhow::Result<StackAddress> {

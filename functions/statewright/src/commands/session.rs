@@ -6,12 +6,13 @@ use serde::Serialize;
 use statewright_shared::domain::names::{Login, OrgName, ProviderName};
 use statewright_shared::domain::plural::count;
 use statewright_shared::services::identity::sessions;
+use statewright_shared::wire::Reason;
 use statewright_shared::wire::audit::parse_time;
 use statewright_shared::wire::sessions::{self as wire, EndedSessions};
 
 use super::place::{Ask, Place};
 use crate::args::{self, Data, OPERATOR, misused};
-use crate::client::{Call, Client};
+use crate::client::{Call, Client, Failure};
 use crate::output::{Output, Rfc3339, table};
 
 #[derive(Debug, clap::Args)]
@@ -163,10 +164,9 @@ impl Asked {
         listed.sessions.into_iter().map(Line::try_from).collect()
     }
 
-    async fn end(&self, client: &Client, id: &str) -> anyhow::Result<()> {
+    async fn end(&self, client: &Client, id: &str) -> Result<(), Failure> {
         let path = self.path().into_iter().chain([id]);
-        client.send(Call::delete(path)).await?;
-        Ok(())
+        client.send(Call::delete(path)).await.map(drop)
     }
 
     /// Ends a session, or without an ID all of them, and returns whose and how many.
@@ -181,11 +181,16 @@ impl Asked {
                 ended.ended
             }
             (None, Self::Own) => {
-                let own = self.list(client).await?;
-                for session in &own {
-                    self.end(client, &session.id).await?;
+                let mut ended = 0;
+                for session in self.list(client).await? {
+                    match self.end(client, &session.id).await {
+                        Ok(()) => ended += 1,
+                        // It has ended since it was listed.
+                        Err(failure) if failure.reason() == Some(Reason::SessionNotFound) => {}
+                        Err(failure) => return Err(failure.into()),
+                    }
                 }
-                own.len()
+                ended
             }
         };
         let user = match self {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use statewright_shared::domain::access::Grant;
 use statewright_shared::domain::names::{Login, StackAddress};
 use statewright_shared::domain::role::{Right, Role};
+use statewright_shared::services::identity::grants::Kind;
 use statewright_shared::services::identity::{directory, grants};
 use statewright_shared::wire::access::{ExplainedAccess, ExplainedRight};
 
@@ -26,15 +27,21 @@ pub(crate) struct Why {
     /// delete.
     #[arg(value_parser = args::action)]
     action: Right,
-    /// The stack, state or environment. Grants by the labels of a state are left out.
+    /// The stack, state or environment.
     #[arg(value_name = "ORGANIZATION/PROJECT/NAME", value_parser = args::stack_address)]
     stack: StackAddress,
+    /// What the name is of, if more than one thing has it: stack, tfstate or environment [default: the stack, or
+    /// else the state].
+    #[arg(long, value_name = "KIND", value_parser = args::kind)]
+    kind: Option<Kind>,
 }
 
 #[derive(Serialize)]
 struct Explained {
     user: Login,
     stack: String,
+    /// What has the name; `None` if nothing has it.
+    kind: Option<String>,
     right: &'static str,
     allowed: bool,
     /// The role in the organization.
@@ -57,20 +64,22 @@ impl Why {
 }
 
 pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
-    let Why { data, ask, user, action, stack } = why;
+    let Why { data, ask, user, action, stack, kind } = why;
     let server = ask.words();
-    let (role, rights): (Role, Vec<ExplainedRight>) = match ask.open(&data).await? {
+    let (role, rights, kind): (Role, Vec<ExplainedRight>, Option<String>) = match ask.open(&data).await? {
         Place::Store(store) => {
             let operator = directory::operator(&store.ctx, Some(&stack.org)).await?;
-            let explained = grants::explain(&store.ctx, &operator, &stack, Some(&user)).await?;
-            (explained.role, explained.rights.into_iter().map(ExplainedRight::new).collect())
+            let explained = grants::explain_as(&store.ctx, &operator, &stack, Some(&user), kind).await?;
+            let kind = explained.kind.map(|kind| kind.as_str().to_owned());
+            (explained.role, explained.rights.into_iter().map(ExplainedRight::new).collect(), kind)
         }
         Place::Server(client) => {
             let StackAddress { org, project, stack } = &stack;
             let path = ["api", "stacks", org.as_str(), project.as_str(), stack.as_str(), "access"];
-            let explained: ExplainedAccess =
-                client.json(Call::get(path).query("user", user.as_str())).await?;
-            (explained.role, explained.rights)
+            let call = Call::get(path).query("user", user.as_str());
+            let call = kind.iter().fold(call, |call, kind| call.query("kind", kind.as_str()));
+            let explained: ExplainedAccess = client.json(call).await?;
+            (explained.role, explained.rights, explained.kind)
         }
     };
     let right = rights.into_iter().find(|held| held.right == action.as_str());
@@ -80,6 +89,7 @@ pub(crate) async fn run(why: Why, out: Output) -> anyhow::Result<()> {
     let answer = Explained {
         user,
         stack: stack.to_string(),
+        kind,
         right: action.as_str(),
         allowed: !because.is_empty(),
         role,
