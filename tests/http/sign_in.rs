@@ -725,11 +725,14 @@ async fn what_a_reset_gave_ends_with_rights_elsewhere() {
     assert_eq!(browser.user().await.as_deref(), Some("bob"));
     app.get("/api/user").token(&own).send().await.expect(200);
 
+    // No admin elsewhere ends how bob signs in. Neither does a command that fails.
     let add = app.post("/api/orgs/beta/members/bob", &json!({ "role": "plan" })).token(&beta);
-    let added = add.send().await;
-    let warning = added.headers["X-Pulumi-Warning"].to_str().unwrap().to_owned();
-    assert!(warning.contains("have ended"), "{warning}");
-    added.expect(200);
+    let refused = add.send().await.refused(403);
+    assert!(refused.contains("the operator adds the user"), "{refused}");
+    orgs::create(&app.context, &org("beta"), &[login("bob")]).await.unwrap_err();
+    orgs::create(&app.context, &org("delta"), &[login("bob"), login("nobody")]).await.unwrap_err();
+    app.get("/api/user").token(&own).send().await.expect(200);
+    orgs::add_member(&app.context, &org("beta"), &login("bob"), Role::Plan).await.unwrap();
     assert_eq!(browser.user().await, None);
     app.get("/api/user").token(&own).send().await.refused(401);
     assert!(!passwords::is_set(&app.context, &login("bob")).await.unwrap());
@@ -738,6 +741,24 @@ async fn what_a_reset_gave_ends_with_rights_elsewhere() {
         invitations::invite(&app.context, &login("bob"), Duration::from_secs(60)).await.unwrap();
     browser.submit("/invite", &[("code", &by_operator.code)]).await.leads("/user/settings/account");
     orgs::create(&app.context, &org("gamma"), &[login("bob")]).await.unwrap();
+    assert_eq!(browser.user().await.as_deref(), Some("bob"));
+}
+
+#[tokio::test]
+async fn a_link_of_the_operator_ends_what_a_reset_gave() {
+    let app = TestApp::memory().await;
+    let own = app.member_with_role(Role::Apply, "bob", "laptop").await;
+    let made = invite(&app, "bob", &app.token, "plan").await.expect(200);
+    let mut of_admin = Visitor::new(&app.url);
+    of_admin.submit("/invite", &[("code", &code_in(&made))]).await.leads("/user/settings/account");
+    let by_operator =
+        invitations::invite(&app.context, &login("bob"), Duration::from_secs(60)).await.unwrap();
+    let mut browser = Visitor::new(&app.url);
+    browser.submit("/invite", &[("code", &by_operator.code)]).await.leads("/user/settings/account");
+    assert_eq!((of_admin.user().await, browser.user().await.as_deref()), (None, Some("bob")));
+    app.get("/api/user").token(&own).send().await.refused(401);
+    // From here on, nothing ends with rights elsewhere.
+    orgs::create(&app.context, &org("beta"), &[login("bob")]).await.unwrap();
     assert_eq!(browser.user().await.as_deref(), Some("bob"));
 }
 

@@ -100,7 +100,14 @@ const OPERATING: Page = Page {
 const SIGN_IN: Page = Page {
     path: "shared/docs/sign-in.md",
     // Without a terminal, the token is that of the environment.
-    before: &[("", "serve"), ("statewright login", "export STATEWRIGHT_TOKEN=$token")],
+    before: &[
+        ("", "serve"),
+        (
+            "statewright user invite carol",
+            "export STATEWRIGHT_TOKEN=$token STATEWRIGHT_URL=http://$STATEWRIGHT_LISTEN",
+        ),
+        ("statewright login", "unset STATEWRIGHT_URL"),
+    ],
 };
 
 const TERRAFORM: Page = Page {

@@ -261,6 +261,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::NotInvited { .. }
         | I::InvitedByOperator { .. }
         | I::SignsInAlready { .. }
+        | I::AddedByOperator { .. }
         | I::OutlivesOwn(_) => Reason::RoleTooLow,
         I::TokenNameTooLong { .. }
         | I::TokenDescriptionTooLong { .. }

@@ -168,7 +168,9 @@ impl Caller {
     pub fn is_server_admin(&self, ctx: &Context) -> bool {
         let Token { of, org, within, .. } = &self.token;
         let is_unlimited = org.is_none() && within.is_none() && self.limit() == Rights::ALL;
-        of.is_user() && is_unlimited && ctx.server_admins.contains(&self.user.login)
+        // An admin of an organization may have signed in as a user whose sign-in that admin reset.
+        let is_person = of.is_user() && self.user.reset_by.is_none();
+        is_person && is_unlimited && ctx.server_admins.contains(&self.user.login)
     }
 
     /// Whether the caller is the user with this login.

@@ -1,7 +1,6 @@
 //! The organization itself, and its members.
 
 use axum::extract::State;
-use axum::http::HeaderValue;
 
 use super::user::shown_member;
 use crate::api::app::App;
@@ -56,10 +55,6 @@ async fn given_role(
     Ok(role)
 }
 
-/// The warning for an admin whose new member has to sign in anew.
-const SIGN_INS_ENDED: &str = "an admin of another organization reset how this user signs in, so the sessions, tokens, \
-                              password and accounts of the user have ended: ask the operator for a link";
-
 /// Makes a user of this server a member.
 pub(crate) async fn add(
     State(app): State<App>,
@@ -69,15 +64,8 @@ pub(crate) async fn add(
     JsonBody(edit): JsonBody<MemberEdit>,
 ) -> Answer {
     let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
-    let ends_sign_in = Box::pin(members::add(&app, &caller, &org, &login, role)).await?;
-    if ends_sign_in {
-        context.detail(format!("{login} as {role}, whose former sign-ins have ended"));
-    }
-    let mut answer = json(&shown_member((login, role)))?;
-    if ends_sign_in {
-        answer.headers_mut().append("X-Pulumi-Warning", HeaderValue::from_static(SIGN_INS_ENDED));
-    }
-    Ok(answer)
+    Box::pin(members::add(&app, &caller, &org, &login, role)).await?;
+    json(&shown_member((login, role)))
 }
 
 /// Invites a person, who becomes a member.

@@ -118,6 +118,13 @@ pub enum IdentityError {
          cannot sign in asks the operator"
     )]
     SignsInAlready { login: Login, org: OrgName },
+    /// An admin adds a user whose sign-in an admin of another organization reset: it would end.
+    #[error(
+        "an admin of another organization reset how {login} signs in, and that ends once {login} is in this one: the \
+         operator adds the user with `statewright org member add {org} {login}`, and makes a link with `statewright user \
+         invite {login}`"
+    )]
+    AddedByOperator { login: Login, org: OrgName },
     /// The holder of an invitation signs in as the user, who may have rights in more than the organization.
     #[error(
         "{login} cannot be invited here: {why}. The operator makes a link with `statewright user invite {login}`"

@@ -239,6 +239,7 @@ fn identity() -> Vec<IdentityError> {
         I::RemovesSelf(org()),
         I::NotInvited { login: login(), why: "a user cannot invite themselves" },
         I::SignsInAlready { login: login(), org: org() },
+        I::AddedByOperator { login: login(), org: org() },
         I::InvitedByOperator { login: login(), why: "this user is in another organization" },
         I::NoRole("owner".to_owned()),
         I::CustomRole,

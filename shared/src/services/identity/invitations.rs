@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::tokens::{self, Owner, Shows};
-use super::{accounts, membership, passwords, sessions};
+use super::{accounts, membership, passwords, resets, sessions};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::{Invitation, Stored, User, check, delete, put};
@@ -134,7 +134,13 @@ pub async fn redeem(ctx: &Context, code: &str) -> Result<Redeemed, Error> {
         let Invitation { org, by, .. } = &invitation.value;
         // Of a user who could sign in already, the admin resets that.
         let is_reset = org.is_some() && Box::pin(signs_in(ctx, &user.value)).await?;
-        let reset_by = if is_reset { org.clone() } else { user.value.reset_by.clone() };
+        // The operator's link is for the person alone: what a reset gave before ends.
+        let clears = org.is_none() && user.value.reset_by.is_some();
+        let reset_by = match (is_reset, clears) {
+            (true, _) => org.clone(),
+            (false, true) => None,
+            (false, false) => user.value.reset_by.clone(),
+        };
         let made_by = match (org, by) {
             (None, _) => "the operator".to_owned(),
             (Some(org), None) => format!("an admin of {org}"),
@@ -143,10 +149,13 @@ pub async fn redeem(ctx: &Context, code: &str) -> Result<Redeemed, Error> {
         // Written in any case, so that a user who joins an organization meanwhile gets no session here.
         let next = User { reset_by, ..user.value.clone() };
         let revision = ctx.ids.revision();
-        let writes = vec![
+        let mut writes = vec![
             delete(Invitation::key(&login), invitation.unchanged()),
             put(User::key(&login), user.unchanged(), revision, &next),
         ];
+        if clears {
+            writes.extend(Box::pin(resets::end(ctx, &login, None)).await?);
+        }
         match store::commit(ctx, writes).await? {
             Ok(()) => {
                 let tail = if is_reset { ", who reset how the user signs in" } else { "" };

@@ -11,26 +11,31 @@ use crate::services::caller::Caller;
 use crate::services::error::{AccessError, IdentityError};
 use crate::services::{Error, store};
 
-/// Makes a user of this server a member with this role, and returns whether all ways in which the user signed in have
-/// ended, because an admin of another organization reset them. Processes that cache the user see the change within a
-/// minute.
+/// Makes a user of this server a member with this role. Processes that cache the user see the change within a minute.
 ///
 /// # Errors
-/// `AccessError::NotAllowed`, [`AccessError::NoUser`]; [`IdentityError::AlreadyMember`].
+/// `AccessError::NotAllowed`, [`AccessError::NoUser`]; [`IdentityError::AlreadyMember`],
+/// [`IdentityError::AddedByOperator`].
 pub async fn add(
     ctx: &Context,
     caller: &Caller,
     org: &OrgName,
     login: &Login,
     role: Role,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     caller.check_org(ctx, org).await?;
+    // Otherwise an admin could end how a user of others signs in.
+    if let Some(user) = store::read(ctx, &User::key(login)).await?
+        && user.value.loses_sign_in_for(org)
+    {
+        return Err(IdentityError::AddedByOperator { login: login.clone(), org: org.clone() }.into());
+    }
     let already = || IdentityError::AlreadyMember { login: login.clone(), org: org.clone() };
     let decide = |has: Option<Role>| match has {
         None => Ok(role),
         Some(_) => Err(already().into()),
     };
-    orgs::change_and_tell(ctx, org, login, LastAdmin::Stays, decide).await.map(|(_, ends)| ends)
+    orgs::change(ctx, org, login, LastAdmin::Stays, decide).await.map(drop)
 }
 
 /// Invites a person by a link that works once, and returns the role that the person has. A login that no user has becomes

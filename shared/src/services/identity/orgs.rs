@@ -34,9 +34,16 @@ pub async fn create(ctx: &Context, org: &OrgName, members: &[Login]) -> Result<T
             store::put(ctx, Org::key(org), Expect::Absent, &Org { created }),
             directory::org_write(ctx, org, created),
         ];
-        let mut ended = Vec::new();
+        // All is checked before a sign-in ends.
+        let mut users = Vec::with_capacity(members.len());
         for &login in &members {
-            let user = membership::user(ctx, login).await?;
+            users.push((login, membership::user(ctx, login).await?));
+        }
+        if store::read(ctx, &Org::key(org)).await?.is_some() {
+            return Err(IdentityError::OrgExists(org.clone()).into());
+        }
+        let mut ended = Vec::new();
+        for (login, user) in users {
             if user.value.loses_sign_in_for(org) {
                 writes.extend(Box::pin(resets::end(ctx, login, None)).await?);
                 ended.push(login);
@@ -120,17 +127,6 @@ pub(super) async fn change(
     last: LastAdmin,
     decide: impl Fn(Option<Role>) -> Result<Role, Error>,
 ) -> Result<Membership, Error> {
-    change_and_tell(ctx, org, login, last, decide).await.map(|(membership, _)| membership)
-}
-
-/// The same. The second value tells whether all ways in which the user signed in have ended: see [`resets`].
-pub(super) async fn change_and_tell(
-    ctx: &Context,
-    org: &OrgName,
-    login: &Login,
-    last: LastAdmin,
-    decide: impl Fn(Option<Role>) -> Result<Role, Error>,
-) -> Result<(Membership, bool), Error> {
     let mut attempts = Attempts::at("the user");
     loop {
         attempts.begin()?;
@@ -141,7 +137,7 @@ pub(super) async fn change_and_tell(
         // In a store of format 1, the first user's record does not say that the user is an admin.
         let listed = store::read(ctx, &Member::key(org, login)).await?;
         if has == Some(role) && listed.is_some_and(|member| member.value.role == role) {
-            return Ok((Membership { role, changed: false }, false));
+            return Ok(Membership { role, changed: false });
         }
         let of_org = match has == Some(Role::Admin) && role != Role::Admin {
             true => admin_leaves(ctx, org, &record, login, last).await?,
@@ -161,7 +157,7 @@ pub(super) async fn change_and_tell(
                 Box::pin(resets::end_sessions_and_tokens(ctx, login)).await?;
             }
             forget(ctx, login);
-            return Ok((Membership { role, changed: true }, ends));
+            return Ok(Membership { role, changed: true });
         }
     }
 }

@@ -74,7 +74,8 @@ pub async fn authenticate(
     let shown = hash_in_memory(ctx, &login, password);
     let known = || {
         let (token, user) = ctx.memory.callers.get(&shown, ctx.now(), REMEMBERED_FOR)?;
-        Some(Caller::new(user, token))
+        // The password of such a user may have ended.
+        user.reset_by.is_none().then(|| Caller::new(user, token))
     };
     if let Some(caller) = known() {
         check_confirmed(&caller.user, ctx.now())?;

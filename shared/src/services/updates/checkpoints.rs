@@ -42,7 +42,7 @@ pub enum Kind {
 pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip: Bytes) -> Result<(), Error> {
     log::check_may_append(ctx, claims, log::SaveProtocol::Whole).await?;
     let id = claims.update;
-    let mut stored = None;
+    let (mut stored, mut has_room) = (None, false);
     let mut attempts = Attempts::at("the update's log");
     loop {
         attempts.begin()?;
@@ -55,9 +55,16 @@ pub async fn save(ctx: &Context, claims: &Claims, kind: Kind, body: Bytes, gzip:
         let (text, base) = (body.clone(), last.saved.clone());
         let bytes = text.len() + base.as_ref().map_or(0, |base| base.text.len());
         let judged = match work::on(bytes, move || judge(kind, &text, base.as_ref())).await {
-            Ok(Outcome::Next(next)) => room::inspect(next.text.clone()).await.map(|_| Outcome::Next(next)),
+            Ok(Outcome::Next(next)) => {
+                let inspected = match has_room {
+                    true => room::time_of(next.text.clone()).await,
+                    false => room::inspect(next.text.clone()).await,
+                };
+                inspected.map(|_| Outcome::Next(next))
+            }
             judged => judged,
         };
+        has_room |= matches!(judged, Ok(Outcome::Next(_)));
         // The remembered text may be older than the log. An append detects that; any other outcome must read the log.
         if !is_fresh && !matches!(judged, Ok(Outcome::Next(_))) {
             continue;

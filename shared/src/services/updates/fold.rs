@@ -75,12 +75,17 @@ pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [
 }
 
 /// Folds a log onto its base.
-pub(super) fn fold(base: Option<&Bytes>, parts: &[LogPart], at: Timestamp) -> Result<Folded, Error> {
+pub(super) fn fold(
+    base: Option<&Bytes>,
+    parts: &[LogPart],
+    saved: Option<Vec<u8>>,
+    at: Timestamp,
+) -> Result<Folded, Error> {
     let base = base.map(|gzip| gunzip(gzip)).transpose()?;
     if parts.is_empty() && base.is_some() {
         return Ok(Folded::Unchanged);
     }
-    if let Some(checkpoint) = latest_text(parts)? {
+    if let Some(checkpoint) = latest_text(parts, saved)? {
         return fold_deployment(base.as_deref(), &checkpoint);
     }
     let texts = parts
@@ -139,8 +144,9 @@ pub(super) fn fold_import(base: Option<Bytes>, text: &Bytes) -> Result<Folded, E
     Ok(folded)
 }
 
-/// What is read of a log at the same time: its entries, or one of its deployments.
-pub(super) fn counted(parts: &[LogPart]) -> Result<Counted, Error> {
+/// What is read of a log at the same time: its entries, or one of its deployments. With it, the last text of those that
+/// were saved as changes.
+pub(super) fn counted(parts: &[LogPart]) -> Result<(Counted, Option<Vec<u8>>), Error> {
     let (mut entries, mut deployment) = (Counted::default(), Counted::default());
     let mut consider = |text: &[u8]| {
         let counted = Counted::of(text);
@@ -155,10 +161,11 @@ pub(super) fn counted(parts: &[LogPart]) -> Result<Counted, Error> {
             LogPart::Save(..) => {}
         }
     }
-    if let Some(saved) = checkpoints::replay(parts.iter().filter_map(as_save))? {
-        consider(&saved.text);
+    let saved = checkpoints::replay(parts.iter().filter_map(as_save))?.map(|saved| Vec::from(saved.text));
+    if let Some(saved) = &saved {
+        consider(saved);
     }
-    Ok(entries.and(deployment))
+    Ok((entries.and(deployment), saved))
 }
 
 /// Changes the deployment of the stack `from` to one of the stack `to`.
@@ -285,7 +292,7 @@ fn integrity_mark(error: String) -> IntegrityError {
 /// The deployment that counts, of all in one log: the one with the latest manifest time, so that a delayed repeat of an
 /// old one does not roll the stack back. Between equal times, the later slot counts. Numbered texts have their own
 /// order; the last one competes with the deployments, at its slot.
-fn latest_text(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
+fn latest_text(parts: &[LogPart], mut saved: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Error> {
     let mut latest: Option<(Option<Timestamp>, Vec<u8>)> = None;
     let mut consider = |text: Vec<u8>| {
         let time =
@@ -301,9 +308,9 @@ fn latest_text(parts: &[LogPart]) -> Result<Option<Vec<u8>>, Error> {
             consider(gunzip(gzip)?)?;
         }
         if Some(index) == last_save
-            && let Some(saved) = checkpoints::replay(parts.iter().filter_map(as_save))?
+            && let Some(saved) = saved.take()
         {
-            consider(saved.text.into())?;
+            consider(saved)?;
         }
     }
     Ok(latest.map(|(_, text)| text))

@@ -214,10 +214,10 @@ pub(super) async fn try_publish(
 /// reserved when it was fetched.
 async fn fold_log(base: Option<Bytes>, parts: Vec<fold::LogPart>, at: Timestamp) -> Result<Folded, Error> {
     let bytes = fold::weight(base.as_ref(), &parts);
-    let count = move || fold::counted(&parts).map(|counted| (parts, counted));
-    let (parts, counted) = work::with(bytes, fold::FACTOR, count).await?;
+    let count = move || fold::counted(&parts).map(|(counted, saved)| (parts, counted, saved));
+    let (parts, counted, saved) = work::with(bytes, fold::FACTOR, count).await?;
     account::take_ahead(counted.bytes()).await?;
-    work::on(bytes, move || fold::fold(base.as_ref(), &parts, at)).await
+    work::on(bytes, move || fold::fold(base.as_ref(), &parts, saved, at)).await
 }
 
 /// The audit entry for the end of an update. A request that only finishes what another began, and the sweep, leave no

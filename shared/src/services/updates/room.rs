@@ -32,6 +32,15 @@ pub async fn make(counted: Counted) -> Result<(), Error> {
 pub(super) async fn inspect(text: Bytes) -> Result<Option<Timestamp>, Error> {
     let (bytes, sent) = (text.len(), text.clone());
     make(work::on(bytes, move || Ok(Counted::of(&sent))).await?).await?;
+    time_of(text).await
+}
+
+/// The same, in memory that was reserved before.
+///
+/// # Errors
+/// [`Error::Invalid`] for a text that is not a deployment.
+pub(super) async fn time_of(text: Bytes) -> Result<Option<Timestamp>, Error> {
+    let bytes = text.len();
     let inspect = move || {
         let inspection = deployment::inspect(&text).map_err(InvalidInput::from)?;
         Ok(inspection.manifest_time)

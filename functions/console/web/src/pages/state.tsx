@@ -204,7 +204,7 @@ function Outputs({ state }: { state: State }) {
                   return (
                     <tr key={name}>
                       <th scope="row">
-                        <code>{name}</code>{" "}
+                        <code>{visible(name)}</code>{" "}
                         {validity?.status === "invalid" && (
                           <Badge tone="bad">breaks its schema</Badge>
                         )}
@@ -345,7 +345,7 @@ function Addresses({ of }: { of: ChangesOf }) {
                 {sign}
               </span>
               <span className="unseen">{how}: </span>
-              <code>{address}</code>
+              <code>{visible(address)}</code>
             </li>
           )),
           ...(all > found.length
@@ -398,12 +398,12 @@ function Comparison({ guid, from, to }: { guid: string; from: string; to: string
               {changedProperties.map(({ address, properties, more }) => (
                 <div key={address} className="in-one">
                   <h3>
-                    <code>{address}</code>
+                    <code>{visible(address)}</code>
                   </h3>
                   <ul className="diff">
                     {properties.map(({ path, change }) => (
                       <li key={path} className={`diff-${change}`}>
-                        <code className="diff-path">{path}</code>
+                        <code className="diff-path">{visible(path)}</code>
                         <span className="faint">{change}</span>
                       </li>
                     ))}
@@ -417,7 +417,7 @@ function Comparison({ guid, from, to }: { guid: string; from: string; to: string
                   <ul className="diff">
                     {outputs.map(([output, how]) => (
                       <li key={output} className={`diff-${how}`}>
-                        <code className="diff-path">{output}</code>
+                        <code className="diff-path">{visible(output)}</code>
                         <span className="faint">{how}</span>
                       </li>
                     ))}

@@ -213,11 +213,13 @@ async fn versions_at(
             listed.newest = found.total;
         }
         // A version that is published meanwhile moves the later ones to the next page.
+        let is_last = found.updates.is_empty();
         let oldest = listed.versions.last().map_or(u64::MAX, |line| line.version);
         let new = found.updates.into_iter().filter(|entry| entry.info.version < oldest);
         listed.versions.extend(new.map(Line::from));
         let is_enough = last.is_some_and(|last| listed.versions.len() as u64 >= last);
-        if is_enough || page.saturating_mul(size) >= found.total {
+        // The total counts versions that are kept no longer.
+        if is_enough || is_last || page.saturating_mul(size) >= found.total {
             break;
         }
         page += 1;

@@ -302,7 +302,7 @@ fn find_secrets(value: &Value, place: &str, found: &mut Vec<String>) {
 }
 
 /// Replaces the mask of each secret by the secret.
-async fn open_secrets(session: &Session, show: &Show, whole: &mut Value) -> anyhow::Result<()> {
+async fn open_secrets(session: &Session, show: &Show, whole: &mut Value, out: Output) -> anyhow::Result<()> {
     if whole["valuesHidden"] == true {
         bail!("--show-secrets needs the role plan on {}", session.name());
     }
@@ -323,6 +323,9 @@ async fn open_secrets(session: &Session, show: &Show, whole: &mut Value) -> anyh
             }
             // A plain value may look like a mask.
             Err(failure) if failure.reason() == Some(Reason::SecretNotFound) => {}
+            Err(failure) if failure.reason() == Some(Reason::SecretElsewhere) => {
+                out.note(format_args!("note: {place} stays masked: {failure}"));
+            }
             Err(failure) => return Err(failure.into()),
         }
     }
@@ -339,7 +342,7 @@ pub(super) async fn show(show: Show, out: Output) -> anyhow::Result<()> {
         }
         let mut whole: Value = session.client.json(call).await?;
         if show.show_secrets {
-            open_secrets(&session, &show, &mut whole).await?;
+            open_secrets(&session, &show, &mut whole, out).await?;
         }
         Document::<Detail>::of(whole)
     };
