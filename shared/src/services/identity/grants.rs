@@ -339,9 +339,9 @@ pub async fn explain_as(
     let org = &address.org;
     // First of all, so that only a member makes the server read more.
     let standing = caller.on_stack(ctx, address).await?;
-    // Of a stack that the caller does not see, nothing is told.
-    let kind = kind.or_else(|| (!standing.has(Right::See)).then_some(Kind::State));
-    let named = Named::find(ctx, address, kind).await?;
+    // A stack that the caller does not see decides nothing: the answer would show that it exists.
+    let sought = kind.or_else(|| (!standing.has(Right::See)).then_some(Kind::State));
+    let named = Named::find(ctx, address, sought).await?;
     let standing = match &named {
         Named::Stack(_) => standing,
         Named::State(state, labels) => caller.on_state(ctx, state, labels).await?,
