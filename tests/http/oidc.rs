@@ -216,7 +216,7 @@ async fn refused_jobs_of_a_minute_are_two_records() {
     }
     let of = |sub: &str, why: &str| format!("{ORG}: iss {ISSUER:?}, sub {sub:?}, {why} (refused)");
     let first = of("other", "no policy allows it");
-    assert_eq!(refused_in_trail(&app).await, [first.clone()]);
+    assert_eq!(refused_in_trail(&app).await, std::slice::from_ref(&first));
     let foreign = issuer.token(&job_with(&app, "aud", json!("urn:pulumi:org:other")));
     why_refused(&app, &exchange(&app, &foreign).await);
     app.advance(Duration::from_secs(60));

@@ -90,7 +90,7 @@ async fn a_protected_stack_is_not_emptied_by_an_old_state() {
         "urn": format!("urn:pulumi:dev::{0}::pulumi:pulumi:Stack::{0}-dev", stack.project), "custom": false,
         "type": "pulumi:pulumi:Stack",
     });
-    let only_root = deployment(&[root.clone()]);
+    let only_root = deployment(std::slice::from_ref(&root));
     stack.import(&deployment(&[])).await;
     stack.import(&only_root).await;
     stack.import(&deployment(&[root, stack.resource("a")])).await;
