@@ -647,6 +647,22 @@ impl Kept {
         indexing::index(&self.app.context, self.stack().await, |_| ()).await.unwrap().indexed
     }
 
+    /// Indexes three versions, of which the second is erased after the command listed it: its index goes with a sweep.
+    async fn erases_the_second_meanwhile(&self) {
+        let id = self.stack().await;
+        let erase_second = |number: u64| {
+            if number == 1 {
+                let write = delete(StackVersion::key(id, 2), Expect::Any);
+                self.ledger.commit(vec![write]).now_or_never().unwrap().unwrap();
+            }
+        };
+        let indexed = indexing::index(&self.app.context, id, erase_second).await.unwrap();
+        assert_eq!((indexed.versions, indexed.indexed, self.indexes()), (3, 2, 3));
+        self.app.advance(Duration::from_secs(40 * 86_400));
+        self.sweep().await;
+        assert_eq!(self.indexes(), 2);
+    }
+
     async fn problems(&self) -> Vec<String> {
         check::stack(&self.app.context, self.stack().await).await.unwrap().problems
     }
@@ -743,18 +759,7 @@ async fn the_index_of_a_version_that_is_erased_meanwhile_is_deleted() {
     let stack = Stack::new(&kept.app).await;
     sizes(&stack, 1..=3).await;
     kept.without_indexes(1..=3).await;
-    let id = kept.stack().await;
-    let erase_second = |number: u64| {
-        if number == 1 {
-            let write = delete(StackVersion::key(id, 2), Expect::Any);
-            kept.ledger.commit(vec![write]).now_or_never().unwrap().unwrap();
-        }
-    };
-    let indexed = indexing::index(&kept.app.context, id, erase_second).await.unwrap();
-    assert_eq!((indexed.versions, indexed.indexed, kept.indexes()), (3, 2, 3));
-    kept.app.advance(Duration::from_secs(40 * 86_400));
-    kept.sweep().await;
-    assert_eq!(kept.indexes(), 2);
+    kept.erases_the_second_meanwhile().await;
 }
 
 #[tokio::test]
@@ -859,19 +864,7 @@ async fn a_repaired_index_of_an_erased_version_is_deleted() {
     for key in kept.blobs.keys().iter().filter(|key| key.as_str().contains("-index-")) {
         kept.app.context.blobs.delete(key).await.unwrap();
     }
-    let id = kept.stack().await;
-    // The second version is erased after the command listed it.
-    let erase_second = |number: u64| {
-        if number == 1 {
-            let write = delete(StackVersion::key(id, 2), Expect::Any);
-            kept.ledger.commit(vec![write]).now_or_never().unwrap().unwrap();
-        }
-    };
-    let indexed = indexing::index(&kept.app.context, id, erase_second).await.unwrap();
-    assert_eq!((indexed.versions, indexed.indexed, kept.indexes()), (3, 2, 3));
-    kept.app.advance(Duration::from_secs(40 * 86_400));
-    kept.sweep().await;
-    assert_eq!(kept.indexes(), 2);
+    kept.erases_the_second_meanwhile().await;
 }
 
 /// Memory for a page does not grow with the stack.

@@ -75,7 +75,7 @@ impl User {
     #[must_use]
     pub fn as_member(mut self, org: &OrgName, role: Role) -> Self {
         if self.loses_sign_in_for(org) {
-            // There is no account left that confirms the user.
+            // Its accounts end, too, so none confirms the user.
             (self.reset_by, self.confirmed_until) = (None, None);
         }
         if !self.orgs.contains(org) {

@@ -79,7 +79,7 @@ impl Ask {
     /// Opens the store, or prepares to call the server.
     ///
     /// # Errors
-    /// If there is no store, or no server or token is known.
+    /// There is no store; or the server, or the token for it, is not known.
     pub(super) async fn open(&self, data: &Data) -> anyhow::Result<Place> {
         let server = match &self.server {
             None => {

@@ -446,7 +446,7 @@ async fn explain(client: &Client, state: Option<&StateRef>, ran: &Ran<'_>, out: 
         }
     };
     let name = state.name();
-    // A client says of a missing right only `invalid auth`. If the server cannot be asked, there is no note.
+    // The client reports a missing right as `invalid auth`. Without an answer of the server, there is no note.
     if let Ok(Some(lack)) = lack(client, &state, ran).await {
         out.note(lack);
     }

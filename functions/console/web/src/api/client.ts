@@ -229,7 +229,7 @@ async function send(request: Request, isChange = request.method !== "GET"): Prom
     throw new ApiError(0, "", text);
   }
   if (response.status === 401) {
-    // Whoever signs in may be another.
+    // Another person may sign in.
     session.isUnsure = true;
     // To leave would lose what is on the page. A change is always made from something on it.
     if (isChange || drafts.size > 0) {
