@@ -659,7 +659,7 @@ async fn a_removed_member_comes_back_in_one_call_without_a_link() {
     };
     remove().await;
     let refused = invite(&app, "bob", &app.token, "view").await.refused(403);
-    assert!(refused.contains("signs in as before, without a link"), "{refused}");
+    assert!(refused.contains("can sign in already and needs no link"), "{refused}");
     assert!(refused.contains(&format!("`statewright org member add {ORG} bob --server`")), "{refused}");
     assert!(refused.contains(&format!("`POST {member}`")), "{refused}");
     assert_eq!(role(&app, "bob").await, None);
@@ -728,7 +728,7 @@ async fn what_a_reset_gave_ends_with_rights_elsewhere() {
     // No admin elsewhere ends how bob signs in. Neither does a command that fails.
     let add = app.post("/api/orgs/beta/members/bob", &json!({ "role": "plan" })).token(&beta);
     let refused = add.send().await.refused(403);
-    assert!(refused.contains("the operator adds the user"), "{refused}");
+    assert!(refused.contains("only the operator adds this user"), "{refused}");
     orgs::create(&app.context, &org("beta"), &[login("bob")]).await.unwrap_err();
     orgs::create(&app.context, &org("delta"), &[login("bob"), login("nobody")]).await.unwrap_err();
     app.get("/api/user").token(&own).send().await.expect(200);
@@ -813,7 +813,7 @@ async fn no_admin_gets_a_link_of_a_user_with_other_rights() {
     }
     // Nor if the user is in no organization: a rule may give rights elsewhere at the next sign-in.
     app.request(Method::DELETE, &format!("/api/orgs/{ORG}/members/bob")).send().await.expect(204);
-    refuses("bob", &ada, "signs in as before").await;
+    refuses("bob", &ada, "can sign in already").await;
 }
 
 #[tokio::test]

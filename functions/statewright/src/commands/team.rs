@@ -60,8 +60,8 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum MemberCommand {
-    /// Add a member of the organization to a team. Who is in the team already stays in it, and becomes an admin of
-    /// it with --admin.
+    /// Add a member of the organization to a team. With --admin, the member administers the team, also if the member
+    /// was in it already.
     Add {
         #[command(flatten)]
         member: Member,

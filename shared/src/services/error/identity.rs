@@ -113,16 +113,15 @@ pub enum IdentityError {
     NotInvited { login: Login, why: &'static str },
     /// An admin invites a user of no organization who can sign in without a link.
     #[error(
-        "{login} is a user of this server who signs in as before, without a link: make them a member with \
-         `statewright org member add {org} {login} --server` or `POST /api/orgs/{org}/members/{login}`. A person who \
-         cannot sign in asks the operator"
+        "{login} can sign in already and needs no link: add the user with `statewright org member add {org} {login} \
+         --server` or `POST /api/orgs/{org}/members/{login}`. A person who cannot sign in asks the operator"
     )]
     SignsInAlready { login: Login, org: OrgName },
     /// An admin adds a user whose sign-in an admin of another organization reset: it would end.
     #[error(
-        "an admin of another organization reset how {login} signs in, and that ends once {login} is in this one: the \
-         operator adds the user with `statewright org member add {org} {login}`, and makes a link with `statewright user \
-         invite {login}`"
+        "an admin of another organization reset the sign-in of {login}, so only the operator adds this user: with \
+         `statewright org member add {org} {login}`, which ends that sign-in, and then `statewright user invite {login}` \
+         for a new one"
     )]
     AddedByOperator { login: Login, org: OrgName },
     /// The holder of an invitation signs in as the user, who may have rights in more than the organization.

@@ -120,7 +120,7 @@ pub enum SignInError {
     /// A user has no session of this ID.
     #[error("this session does not exist, or is over: list the sessions again")]
     NoSuchSession,
-    /// The sessions of a member who is in another organization too are not of an admin of one.
+    /// An admin of one organization does not manage the sessions of a member of several.
     #[error(
         "{0} is also in another organization: only the operator sees and ends these sessions, with `statewright session \
          revoke --user {0}`"
