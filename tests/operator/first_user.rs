@@ -48,6 +48,7 @@ async fn a_server_on_aws_makes_a_user_only_when_it_is_asked_to() {
 
     let printed = serve(Some("--first-user")).await;
     assert!(printed.contains("export PULUMI_ACCESS_TOKEN="), "{printed}");
+    assert!(printed.contains("/invite?code=admin."), "{printed}");
     for option in [None, Some("--first-user")] {
         let printed = serve(option).await;
         assert_eq!(printed.lines().count(), 1, "there is a user: {printed}");
@@ -66,6 +67,7 @@ async fn a_server_makes_no_admin_where_there_are_users() {
     let folder = tempfile::tempdir().unwrap();
     let printed = printed_by(&mut statewright(folder.path(), &["serve", "--user", "alice"])).await;
     assert!(printed.contains("It created the user alice"), "{printed}");
+    assert!(printed.contains("/invite?code=alice."), "{printed}");
     let printed = printed_by(&mut statewright(folder.path(), &["serve"])).await;
     assert_eq!(printed.lines().count(), 1, "{printed}");
     let listed = stdout_of(folder.path(), &["user", "list"]).await;

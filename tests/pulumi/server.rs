@@ -167,7 +167,7 @@ fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[tokio::test]
 async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let (_parent, folder) = folder();
-    let server = Server::start(&folder, "127.0.0.1:0").await;
+    let mut server = Server::start(&folder, "127.0.0.1:0").await;
     let token = server.token.clone().unwrap();
 
     // The lines to paste, exactly.
@@ -175,14 +175,23 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let login = cli.clone().token(&token).run(["login", &server.url]).await.assert_success();
     assert_says(&login, &["as admin"]);
 
-    // The first user has no password, and signs in with a browser by this command.
     let url = server.url.clone();
+    assert_eq!(server.says("    export STATEWRIGHT_TOKEN=").await, token);
+    assert_eq!(server.says("    statewright login ").await, url);
+
+    // The first user has no password, and signs in with a browser by this link, and later by that of the command.
+    server.says("For the console, open this link in a browser. It signs you in once, within three days:").await;
+    let printed = server.says("    ").await;
     let invite = ["user", "invite", "admin", "--server", &url];
-    let link = stdout_of(&folder, &invite).await;
-    let code = link.trim().strip_prefix(&format!("{url}/invite?code=")).unwrap();
-    let mut browser = Visitor::new(&url);
-    browser.submit("/invite", &[("code", code)]).await.leads("/user/settings/account");
-    assert_eq!(browser.user().await.as_deref(), Some("admin"));
+    let signs_in = async |link: &str| {
+        let code = link.strip_prefix(&format!("{url}/invite?code=")).unwrap();
+        let mut browser = Visitor::new(&url);
+        browser.submit("/invite", &[("code", code)]).await.leads("/user/settings/account");
+        assert_eq!(browser.user().await.as_deref(), Some("admin"));
+        browser.submit("/invite", &[("code", code)]).await.refuses(403);
+    };
+    signs_in(&printed).await;
+    signs_in(stdout_of(&folder, &invite).await.trim()).await;
 
     let second = refused(&folder, &["serve", "--listen", "127.0.0.1:0"]).await;
     assert!(second.contains("another server (process ") && second.contains("Stop it first"), "{second}");
@@ -192,14 +201,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     let address = server.address();
     server.signal(Signal::TERM);
     let (code, rest) = server.ended().await;
-    let others = format!(
-        "For OpenTofu and Terraform:\n\n    export STATEWRIGHT_TOKEN={token}\n    statewright login http://{address}\n\n\
-         For the console in a browser, this prints a link that signs you in once. It opens the store of the server:\n\n    \
-         statewright {} --data {}",
-        invite.join(" "),
-        folder.display()
-    );
-    assert_eq!((code, rest.trim()), (Some(0), others.as_str()));
+    assert_eq!((code, rest.trim()), (Some(0), ""));
 
     let server = Server::start(&folder, &address).await;
     cli.run(["whoami"]).await.assert_success();
@@ -207,7 +209,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     server.signal(Signal::INT);
     let (code, rest) = server.ended().await;
     assert_eq!(code, Some(0));
-    assert!(!rest.contains("TOKEN"), "{rest}");
+    assert!(!rest.contains("TOKEN") && !rest.contains("invite"), "{rest}");
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ use statewright_shared::domain::principal::Principal;
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
 use statewright_shared::layout;
-use statewright_shared::services::identity::invitations::Invited;
 use statewright_shared::services::identity::{invitations, passwords, users};
 use statewright_shared::services::updates::running::Begun;
 use statewright_shared::wire::access::InvitationLink;
@@ -219,10 +218,9 @@ async fn of_store(data: &Data, command: Command, out: Output) -> anyhow::Result<
             })
         }
         Command::Invite { login, server, expires_in, .. } => {
-            let Invited { code, until } = invitations::invite(&ctx, &login, expires_in).await?;
-            let server = server.as_ref().map_or(HERE, ServerUrl::as_str);
-            let link = format!("{server}/invite?code={code}");
-            out.answer(&Invitation { user: login, link, until: Rfc3339(until) }, |invitation| {
+            let invited = invitations::invite(&ctx, &login, expires_in).await?;
+            let link = format!("{}{}", server.as_ref().map_or(HERE, ServerUrl::as_str), invited.path());
+            out.answer(&Invitation { user: login, link, until: Rfc3339(invited.until) }, |invitation| {
                 invitation.link.clone()
             })
         }

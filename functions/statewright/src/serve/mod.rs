@@ -92,7 +92,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         (console.as_ref().map(url).transpose()?, data::location(&args.data)?);
     let address_of_console = address_of_console.as_deref();
     let url_of_api = url(&listener)?;
-    say(&greeting(&url_of_api, address_of_console, &args.data, &location, first.as_ref()));
+    say(&greeting(&url_of_api, address_of_console, args.data.store, &location, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There are no users yet: create one with `statewright user create`, or start once with \
              --first-user");

@@ -13,7 +13,6 @@ use crate::domain::role::Role;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
-use crate::services::identity::invitations::Invited;
 use crate::services::identity::{members, teams};
 use crate::wire::access::{InvitationLink, MemberEdit, OrganizationDetails, TeamsOfMember};
 
@@ -78,9 +77,8 @@ pub(crate) async fn invite(
 ) -> Answer {
     let role = given_role(&app, &caller, &context, (&org, &login), edit).await?;
     let (invited, role) = Box::pin(members::invite(&app, &caller, &org, &login, role)).await?;
-    let Invited { code, until } = invited;
-    let path = format!("/invite?code={code}");
-    json(&InvitationLink { user: login.into(), role, path, expires: until.to_rfc3339() })
+    let (path, expires) = (invited.path(), invited.until.to_rfc3339());
+    json(&InvitationLink { user: login.into(), role, path, expires })
 }
 
 /// Changes the role of a member.

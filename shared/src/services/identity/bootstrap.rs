@@ -1,7 +1,8 @@
 //! The first user and organization of a store, and the members of an organization.
 
+use super::invitations::Invited;
 use super::tokens::{Shown, entry_of, new_token, token_writes};
-use super::{directory, membership};
+use super::{directory, invitations, membership};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName, TokenName, check_new_owner};
 use crate::domain::role::Role;
@@ -26,6 +27,8 @@ pub struct FirstUser {
     pub login: Login,
     /// The user's access token. It is shown only this once.
     pub token: String,
+    /// The invitation for the first sign-in with a browser.
+    pub invited: Invited,
 }
 
 /// Whether the store has a user: this one, or any. A store that is older than the directory gets one, which
@@ -41,7 +44,7 @@ pub async fn has_users(ctx: &Context, login: &Login) -> Result<bool, Error> {
     directory::has_users(ctx).await
 }
 
-/// Creates the first user and organization with an access token, unless the store has a user.
+/// Creates the first user and organization with an access token and an invitation, unless the store has a user.
 ///
 /// # Errors
 /// [`Error::Identity`] for the operator's reserved name, and errors of the ports.
@@ -62,6 +65,9 @@ pub async fn bootstrap(ctx: &Context, login: &Login, org: &OrgName) -> Result<Op
     ];
     writes.extend([directory::user_write(ctx, login, now), directory::org_write(ctx, org, now)]);
     writes.extend(token_writes(ctx, &entry_of(Shown::Token(&secret), &token)));
+    let (invited, invitation) = invitations::first(ctx, &user);
+    writes.push(invitation);
     // Refused: another process was first, and shows its own token.
-    Ok(store::commit(ctx, writes).await?.is_ok().then(|| FirstUser { login: login.clone(), token: secret }))
+    let is_first = store::commit(ctx, writes).await?.is_ok();
+    Ok(is_first.then(|| FirstUser { login: login.clone(), token: secret, invited }))
 }

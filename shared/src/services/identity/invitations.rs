@@ -7,7 +7,7 @@ use super::{accounts, membership, passwords, resets, sessions};
 use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::{Invitation, Stored, User, check, delete, put};
-use crate::ports::{Expect, Timestamp};
+use crate::ports::{Expect, Timestamp, Write};
 use crate::services::error::{AccessError, IdentityError, SignInError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
@@ -23,6 +23,13 @@ pub struct Invited {
     pub code: String,
     /// When it stops.
     pub until: Timestamp,
+}
+
+impl Invited {
+    /// What the link has after the server's address.
+    pub fn path(&self) -> String {
+        format!("/invite?code={}", self.code)
+    }
 }
 
 /// Invites a user. An earlier invitation of the user stops.
@@ -52,9 +59,7 @@ async fn make(
     valid: Duration,
     by: Option<(&OrgName, &Login)>,
 ) -> Result<Invited, Error> {
-    let mut random = [0; 32];
-    ctx.ids.fill(&mut random);
-    let secret = hex::encode(random);
+    let secret = new_secret(ctx);
     let mut attempts = Attempts::at("the user");
     loop {
         attempts.begin()?;
@@ -63,22 +68,45 @@ async fn make(
             Some(_) => replaceable(ctx, &user.value).await?,
             None => Expect::Any,
         };
-        let until = ctx.now().plus(valid);
-        let invitation = Invitation {
-            hash: sha256_hex(secret.as_bytes()),
-            user_made: user.value.created,
-            until,
-            org: by.map(|(org, _)| org.clone()),
-            by: by.map(|(_, by)| by.clone()),
-        };
+        let (invited, invitation) = new(ctx, &user.value, &secret, valid, by);
         let writes = vec![
             store::put(ctx, Invitation::key(login), expect, &invitation),
             check(User::key(login), user.unchanged()),
         ];
         if store::commit(ctx, writes).await?.is_ok() {
-            return Ok(Invited { code: format!("{login}.{secret}"), until });
+            return Ok(invited);
         }
     }
+}
+
+/// The write that invites a user who is created by the same commit, and the invitation.
+pub(super) fn first(ctx: &Context, user: &User) -> (Invited, Write) {
+    let (invited, invitation) = new(ctx, user, &new_secret(ctx), INVITATION_VALID, None);
+    (invited, store::put(ctx, Invitation::key(&user.login), Expect::Absent, &invitation))
+}
+
+fn new_secret(ctx: &Context) -> String {
+    let mut random = [0; 32];
+    ctx.ids.fill(&mut random);
+    hex::encode(random)
+}
+
+fn new(
+    ctx: &Context,
+    user: &User,
+    secret: &str,
+    valid: Duration,
+    by: Option<(&OrgName, &Login)>,
+) -> (Invited, Invitation) {
+    let until = ctx.now().plus(valid);
+    let invitation = Invitation {
+        hash: sha256_hex(secret.as_bytes()),
+        user_made: user.created,
+        until,
+        org: by.map(|(org, _)| org.clone()),
+        by: by.map(|(_, by)| by.clone()),
+    };
+    (Invited { code: format!("{}.{secret}", user.login), until }, invitation)
 }
 
 /// The condition for an invitation by an admin, which does not replace one of the operator.
