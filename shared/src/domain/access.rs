@@ -606,21 +606,16 @@ pub fn reach(access: &Access, unit: &Unit<'_>) -> Rights {
     access.grants.iter().filter(here).fold(Rights::NONE, |rights, grant| rights.or(grant.role.0.rights()))
 }
 
-/// The access after a stack, a state or an environment got another name: grants on exactly this one follow it. `None` if
-/// there are no such grants.
-pub fn renamed(access: &Access, from: &Unit<'_>, to: Option<&Unit<'_>>) -> Option<Access> {
-    let scope =
-        |unit: &Unit<'_>| Scope::Names { project: unit.project.to_string(), name: unit.name.to_owned() };
-    let old = scope(from);
-    access.grants.iter().any(|grant| grant.on == old).then(|| {
-        let mut next = access.clone();
-        next.grants.retain(|grant| grant.on != old);
-        if let Some(to) = to {
-            let here = access.grants.iter().filter(|grant| grant.on == old);
-            next.grants.extend(here.map(|grant| Grant { on: scope(to), ..grant.clone() }));
-        }
-        next
-    })
+/// The access after the grants on exactly one name count at another name too. Unless they are `kept`, they count there
+/// alone.
+pub fn renamed(access: &Access, from: &Scope, to: &Scope, kept: bool) -> Access {
+    let mut next = access.clone();
+    if !kept {
+        next.grants.retain(|grant| grant.on != *from);
+    }
+    let here = access.grants.iter().filter(|grant| grant.on == *from);
+    next.grants.extend(here.map(|grant| Grant { on: to.clone(), ..grant.clone() }));
+    next
 }
 
 /// Whether an actor may give roles on a scope, and take them: as an admin of the organization, or of a part of it that
@@ -979,6 +974,17 @@ mod tests {
             assert!(may("ann", Role::Admin, on), "{on}");
         }
         assert!(!may("ann", Role::Member, "web/dev"), "not in the team");
+    }
+
+    #[test]
+    fn a_rename_moves_the_grants_on_one_name_or_copies_them() {
+        let (from, to) = (Scope::parse("web/dev").unwrap(), Scope::parse("net/prod").unwrap());
+        let all = access(&[("user:bob", "web/dev", Role::Apply), ("team:ops", "web/*", Role::View)]);
+        let moved = access(&[("user:bob", "net/prod", Role::Apply), ("team:ops", "web/*", Role::View)]);
+        assert_eq!(renamed(&all, &from, &to, false), moved);
+        let both = Access { grants: all.grants.union(&moved.grants).cloned().collect(), ..all.clone() };
+        assert_eq!(renamed(&all, &from, &to, true), both);
+        assert_eq!(renamed(&moved, &from, &to, false), moved);
     }
 
     #[test]

@@ -118,6 +118,17 @@ impl AuditEntry {
         self.record.detail = Some(shortened(&detail.into()));
         self
     }
+
+    /// This entry with more at the end of its detail, unless that is empty.
+    #[must_use]
+    pub(super) fn adding(self, more: &str) -> Self {
+        if more.is_empty() {
+            return self;
+        }
+        let before = self.record.detail.as_ref();
+        let detail = before.map_or_else(|| more.to_owned(), |before| format!("{before}; {more}"));
+        self.saying(detail)
+    }
 }
 
 /// A detail for one line. Clients may send any text as a part of it.

@@ -34,6 +34,7 @@ use crate::domain::environment::sealed::{self, Replacement, Secret};
 use crate::domain::environment::{Diagnostic, comments, has_errors};
 use crate::domain::ids::EnvironmentId;
 use crate::domain::names::{EnvironmentAddress, OrgName};
+use crate::domain::role::Right;
 use crate::layout::{self, DeletedEnvironment, Due, EnvironmentHead, EnvironmentRevision, Record};
 use crate::limits::ENVIRONMENT_BYTES_MAX;
 use crate::ports::{Expect, Timestamp, Write};
@@ -99,6 +100,9 @@ fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) ->
 const EMPTY_CONFIG: &str = "values:\n  pulumiConfig: {}\n";
 
 /// The writes that create the environment for the configuration of a stack; none if it exists.
+///
+/// # Errors
+/// `AccessError::NotAllowed` for a caller who may not create an environment of this name.
 pub(super) async fn prepare_for_stack(
     ctx: &Context,
     caller: &Caller,
@@ -106,7 +110,11 @@ pub(super) async fn prepare_for_stack(
 ) -> Result<Vec<Write>, Error> {
     match head_of(ctx, address).await? {
         Some(_) => Ok(Vec::new()),
-        None => prepare(ctx, caller, address, EMPTY_CONFIG).await,
+        None => {
+            let standing = caller.on_environment(ctx, address).await?;
+            standing.check(Right::Apply, "an environment for the configuration of a stack")?;
+            prepare(ctx, caller, address, EMPTY_CONFIG).await
+        }
     }
 }
 
@@ -465,10 +473,10 @@ const CLONED_REVISIONS_MAX: u64 = 1_000;
 const CLONED_WITHIN: Duration = Duration::from_secs(3600);
 
 /// Creates an environment from another one of the same organization, with one revision or all of them. Secrets are
-/// sealed again with the key of the clone.
+/// sealed again with the key of the clone. The caller needs the same right at both names.
 ///
 /// # Errors
-/// As [`locate`]; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`],
+/// As [`locate`]; `AccessError::NotAllowed`; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`],
 /// [`EnvironmentError::HistoryOrRevision`], [`EnvironmentError::TooManyRevisions`].
 pub async fn clone(
     ctx: &Context,
@@ -479,6 +487,7 @@ pub async fn clone(
     preserve: Preserve,
 ) -> Result<(), Error> {
     let from = locate(ctx, caller, address).await?.value;
+    caller.on_environment(ctx, new).await?.check(caller.needs(), "a clone of this name")?;
     if head_of(ctx, new).await?.is_some() {
         return Err(exists(new));
     }

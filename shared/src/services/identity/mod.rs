@@ -19,6 +19,7 @@ pub mod own_rights;
 pub mod passwords;
 pub(crate) mod principals;
 pub mod providers;
+pub(crate) mod renames;
 mod resets;
 pub(crate) mod sealing;
 pub mod session_requests;

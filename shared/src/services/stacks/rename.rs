@@ -14,6 +14,8 @@ use crate::ports::Expect;
 use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::StackError;
+use crate::services::identity::grants::Kind;
+use crate::services::identity::renames::{self, Following};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
@@ -36,7 +38,8 @@ pub struct NewAddress {
 ///
 /// # Errors
 /// [`StackError::NotFound`], `AccessError::NoOrg`; [`StackError::Exists`] when the new address is taken, even by this stack;
-/// `UpdateError::Held` while an update runs; [`StackError::Protected`] for a protected stack and another organization.
+/// `UpdateError::Held` while an update runs; [`StackError::Protected`] for a protected stack and another organization;
+/// `AccessError::NotAllowed`, also if grants would reach what they should not: see `renames::follow`.
 pub async fn rename(
     ctx: &Context,
     caller: &Caller,
@@ -62,7 +65,7 @@ pub async fn rename(
             }
             Err(error) => return Err(error),
         };
-        let mut writes = Vec::new();
+        let mut following = Following::default();
         if to != *from {
             let standing = caller.on_new_stack(ctx, &to).await?;
             standing.check(caller.needs(), "a new name")?;
@@ -73,13 +76,16 @@ pub async fn rename(
                 // The admins there could lift its protection.
                 store::protection::check_stack(&head.value)?;
             }
-            if head.value.protection.is_some() && standing.has(Right::Admin) {
-                let here = caller.on_stack(ctx, from).await?;
-                here.check(Right::Admin, "renaming a protected stack to where you are an admin")?;
-            }
             if to.org == from.org {
-                let from = Unit::stack(from, Tags::None);
-                writes.extend(store::access::renamed(ctx, &to.org, &from, &unit).await?);
+                if standing.has(Right::Admin) {
+                    // Admins give others rights on it, and lift its protection.
+                    let here = caller.on_stack(ctx, from).await?;
+                    here.check(Right::Admin, "renaming a stack to where you are an admin")?;
+                }
+                let old = Unit::stack(from, Tags::None);
+                // Boxed because its future is large, and few stacks have grants of their own.
+                following =
+                    Box::pin(renames::follow(ctx, caller, &to.org, Kind::Stack, &old, &unit)).await?;
             }
         }
         takeover::check_free(ctx, &head.value).await?;
@@ -93,6 +99,7 @@ pub async fn rename(
         let is_transfer = to.org != from.org;
         let action = if is_transfer { "stack.transfer" } else { "stack.rename" };
         let entry = audit::entry(ctx, action, &About::Stack(from)).saying(format!("to {to}"));
+        let entry = entry.adding(&following.detail());
         let mut rider = audit::ride(ctx, entry, head.value.trail.as_ref());
         if is_transfer {
             let arrived = audit::entry(ctx, action, &About::Stack(&to)).saying(format!("from {from}"));
@@ -102,6 +109,7 @@ pub async fn rename(
         let mut new_name = name.value.clone();
         let next = updates::direct::prepare_rename(ctx, caller, id, &head.value, &to).await?;
         let update = next.as_ref().map(|next| next.update);
+        let mut writes = Vec::new();
         if let Some(next) = next {
             next_version::advance(&mut new_head, &mut new_name, &next);
             writes.extend(next.writes);
@@ -112,8 +120,10 @@ pub async fn rename(
         let former = FormerStackNameEntry { address: from.clone() };
         writes.push(store::put(ctx, FormerStackNameEntry::key(id, from), Expect::Any, &former));
         writes.push(store::put(ctx, StackHead::key(id), head.unchanged(), &new_head));
+        writes.append(&mut following.writes);
         if audit::commit(ctx, writes, rider).await?.is_ok() {
             ctx.memory.names.forget(from);
+            following.committed(ctx, &to.org);
             return Ok(update);
         }
     }

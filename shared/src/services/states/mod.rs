@@ -33,6 +33,8 @@ use crate::layout::{
 };
 use crate::ports::{Expect, Item, Revision, Timestamp, Write};
 use crate::services::error::{InvalidInput, ReservedName, StateError};
+use crate::services::identity::grants::Kind;
+use crate::services::identity::renames::{self, Following};
 use crate::services::store::retry::Attempts;
 
 /// States on one page of a list.
@@ -602,22 +604,29 @@ pub async fn edit(ctx: &Context, caller: &Caller, state: &StateRef, edit: &Edit)
             standing.check_tags(ctx, changed).await?;
             label_policy::judge(ctx, &head.value.address.org, &head.value.labels, &next.labels).await?;
         }
-        let entry = audit::entry(ctx, "state.edit", &About::State(&head.value.address));
-        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
-        next.trail = rider.mark();
-        let revision = ctx.ids.revision();
-        let mut writes = vec![put(StateHead::key(id), head.unchanged(), revision, &next)];
         let is_renamed = next.address != head.value.address;
+        let mut following = Following::default();
         if is_renamed {
             let to = caller.on_state(ctx, &next.address, &next.labels).await?;
             to.check(Right::Member, "a new name")?;
-            if next.protection.is_some() && to.has(Right::Admin) {
-                standing.check(Right::Admin, "renaming a protected state to where you are an admin")?;
+            if to.has(Right::Admin) {
+                // Admins give others rights on it, and lift its protection.
+                standing.check(Right::Admin, "renaming a state to where you are an admin")?;
             }
             to.check_reached(ctx, &Unit::state(&next.address, Tags::Labels(&next.labels))).await?;
             let (from, to) = (&head.value.address, &next.address);
             let (from, to) = (Unit::state(from, Tags::None), Unit::state(to, Tags::None));
-            writes.extend(store::access::renamed(ctx, &next.address.org, &from, &to).await?);
+            let org = &next.address.org;
+            // Boxed because its future is large, and few states have grants of their own.
+            following = Box::pin(renames::follow(ctx, caller, org, Kind::State, &from, &to)).await?;
+        }
+        let entry = audit::entry(ctx, "state.edit", &About::State(&head.value.address));
+        let entry = entry.adding(&following.detail());
+        let rider = audit::ride(ctx, entry, head.value.trail.as_ref());
+        next.trail = rider.mark();
+        let revision = ctx.ids.revision();
+        let mut writes = vec![put(StateHead::key(id), head.unchanged(), revision, &next)];
+        if is_renamed {
             if let Some(holder) = lock.as_ref().and_then(|lock| lock.value.holder.clone()) {
                 return Err(StateError::Locked(Box::new(holder)).into());
             }
@@ -635,12 +644,14 @@ pub async fn edit(ctx: &Context, caller: &Caller, state: &StateRef, edit: &Edit)
                 _ => writes.extend(former.take_unlocked(&next.address)?),
             }
             writes.push(check(StateLock::key(id), lock.as_ref().map_or(Expect::Absent, Stored::unchanged)));
+            writes.append(&mut following.writes);
         } else if next.labels != head.value.labels {
             writes.push(entry_write(ctx, id, &next));
         }
         match audit::commit(ctx, writes, rider).await? {
             Ok(()) => {
                 ctx.memory.state_names.forget(&head.value.address);
+                following.committed(ctx, &next.address.org);
                 return Ok(Located { id, head: Stored { value: next, revision } });
             }
             Err(refusal) if is_renamed && refusal.index == 1 => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
-use crate::domain::access::{self, ACCESS_BYTES_MAX, Access, GRANTS_MAX, TEAM_MEMBERS_MAX, TEAMS_MAX, Unit};
+use crate::domain::access::{self, ACCESS_BYTES_MAX, Access, GRANTS_MAX, TEAM_MEMBERS_MAX, TEAMS_MAX};
 use crate::domain::names::{Login, OrgName, StackAddress};
 use crate::domain::role::Role;
 use crate::layout::{Member, OrgAccess, Record as _, StackEntry, Stored, User, check};
@@ -122,24 +122,6 @@ pub(crate) fn check_size(org: &OrgName, access: &Access) -> Result<(), Error> {
 pub(crate) async fn left(ctx: &Context, org: &OrgName, login: &Login) -> Result<Option<Write>, Error> {
     let Some(stored) = stored(ctx, org).await? else { return Ok(None) };
     let next = access::without_member(&stored.value, login);
-    Ok(next.map(|next| {
-        ctx.memory.access.forget(org);
-        store::put(ctx, OrgAccess::key(org), stored.unchanged(), &OrgAccess(next))
-    }))
-}
-
-/// The write by which the grants on one stack or state follow it to another name, if there are any.
-///
-/// # Errors
-/// Errors of the ports.
-pub(crate) async fn renamed(
-    ctx: &Context,
-    org: &OrgName,
-    from: &Unit<'_>,
-    to: &Unit<'_>,
-) -> Result<Option<Write>, Error> {
-    let Some(stored) = stored(ctx, org).await? else { return Ok(None) };
-    let next = access::renamed(&stored.value, from, Some(to));
     Ok(next.map(|next| {
         ctx.memory.access.forget(org);
         store::put(ctx, OrgAccess::key(org), stored.unchanged(), &OrgAccess(next))
