@@ -577,6 +577,11 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     for tail in ["/access", "/teams", "/collaborators"] {
         get(&format!("{stack}{tail}")).await;
     }
+    // Its configuration is an environment of the same name, so the grants are copied.
+    post(&format!("{of_org}/grants"), &json!({ "to": "user:bob", "on": "net/remote", "role": "view" })).await;
+    for (from, to) in [("remote", "moved"), ("moved", "remote")] {
+        post(&format!("/api/stacks/{ORG}/net/{from}/rename"), &json!({ "newName": to })).await;
+    }
     let permission = json!({ "permissions": 101 });
     ask(Method::PATCH, &format!("/api/console/stacks/{ORG}/net/remote/teams/web"), &permission).await;
     get(&format!("/api/console/orgs/{ORG}/members/bob/stacks/net/remote")).await;

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::domain::names::{InputName, Login, OrgName, OutputName};
+use statewright_shared::domain::role::Role;
 use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::{StateEdge, put_with};
 use statewright_shared::ports::{Expect, Ids, Ledger as _, Revision};
@@ -610,6 +611,57 @@ async fn changes_of_edges_are_audited() {
             format!("edge.remove done acme: edge {id}: net/default o to db/default"),
         ]
     );
+}
+
+/// A member of a part adds edges within it. An edge is shown with its consumer, whose configuration names the producer.
+#[tokio::test]
+async fn an_edge_needs_rights_at_both_of_its_ends() {
+    let app = TestApp::memory().await;
+    let web = Web::of(&app, &["net", "db", "web"]).await;
+    let edge = web.connect("net", "web").await;
+    let one = format!("{}/{}", edges_path(), edge["id"].as_str().unwrap());
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let give = async |on: &str, role: &str| {
+        let grant = json!({ "to": "user:bob", "on": on, "role": role });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    };
+    let add = async |producer: &str, consumer: &str| {
+        let body = json!({ "producer": producer, "output": "o", "consumer": consumer });
+        app.post(&edges_path(), &body).token(&bob).send().await
+    };
+    let seen = async || {
+        let edges = app.get(&edges_path()).token(&bob).send().await.expect(200);
+        edges["edges"].as_array().unwrap().len()
+    };
+    let ask = async |method: Method| {
+        app.request(method, &one).json(&json!({ "mock": 1 })).token(&bob).send().await
+    };
+    give("net/*", "member").await;
+    for (producer, consumer) in [("net", "db"), ("db", "net")] {
+        let words = add(producer, consumer).await.refused(404);
+        assert!(words.contains("state acme/db/default not found"), "{words}");
+    }
+    assert_eq!(seen().await, 0, "the producer alone does not show it");
+    for method in [Method::GET, Method::PATCH, Method::DELETE] {
+        ask(method).await.refused(404);
+    }
+
+    give("db/*", "plan").await;
+    for (producer, consumer) in [("net", "db"), ("db", "net")] {
+        let words = add(producer, consumer).await.refused(403);
+        assert!(words.contains("needs the role member in acme/db/default, and bob has plan"), "{words}");
+    }
+    give("web/*", "plan").await;
+    assert_eq!(seen().await, 1);
+    assert_eq!(ask(Method::GET).await.expect(200)["id"], edge["id"]);
+    for method in [Method::PATCH, Method::DELETE] {
+        ask(method).await.refused(404);
+    }
+    assert_eq!(web.found("").await, ["net.o -> web.net_o"]);
+    give("web/*", "member").await;
+    ask(Method::DELETE).await.expect(204);
+    give("db/*", "member").await;
+    add("net", "db").await.expect(200);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::domain::role::Role;
 use statewright_shared::services::maintenance::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
@@ -316,13 +317,19 @@ fn asks_for(stacks: impl IntoIterator<Item = (String, String)>) -> String {
 async fn with_output(app: &TestApp, org: &str, project: &str, output: &Value) {
     let all = format!("/api/stacks/{org}/{project}");
     app.post(&all, &json!({ "stackName": "dev" })).send().await.expect(200);
+    set_output(app, org, project, output).await;
+}
+
+/// Gives the stack this output.
+async fn set_output(app: &TestApp, org: &str, project: &str, output: &Value) {
     let resource = json!({
         "urn": format!("urn:pulumi:dev::{project}::pulumi:pulumi:Stack::{project}-dev"), "custom": false,
         "type": "pulumi:pulumi:Stack", "outputs": { "o": output },
     });
     let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
     let deployment = json!({ "version": 3, "deployment": { "manifest": manifest, "resources": [resource] } });
-    app.post(&format!("{all}/dev/import"), &deployment).send().await.expect(200);
+    let path = format!("/api/stacks/{org}/{project}/dev/import");
+    app.post(&path, &deployment).send().await.expect(200);
 }
 
 /// The author of an environment of one organization gets nothing of another one through the user who opens it.
@@ -348,6 +355,48 @@ async fn an_environment_reads_stacks_of_its_own_organization_alone() {
     let refused = opens("beta/source/dev").await;
     refused.refused(400);
     assert!(refused.text().contains("beta/source/dev is of another organization"), "{}", refused.text());
+}
+
+/// To open an environment does not open the stacks that it names.
+#[tokio::test]
+async fn an_open_gives_outputs_of_stacks_that_a_grant_opens() {
+    let app = TestApp::memory().await;
+    with_output(&app, ORG, "source", &json!("v")).await;
+    let stack = format!("/api/stacks/{ORG}/source/dev");
+    let plaintext = json!({ "plaintext": STANDARD.encode("\"hunter2\"") });
+    let sealed = app.post(&format!("{stack}/encrypt"), &plaintext).send().await.expect(200);
+    let secret = json!({
+        "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": sealed["ciphertext"],
+    });
+    set_output(&app, ORG, "source", &secret).await;
+    let this =
+        Environment::new(&app, "reader", &asks_for([("a".to_owned(), "source/dev".to_owned())])).await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let give = async |on: &str, role: &str| {
+        let grant = json!({ "to": "user:bob", "on": on, "role": role });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    };
+    let open = async || {
+        let opened = app.request(Method::POST, &format!("{}/open", this.path)).token(&bob).send().await;
+        assert!(!opened.text().contains("hunter2"), "{}", opened.text());
+        opened
+    };
+    give("web/*", "plan").await;
+    let refused = open().await;
+    refused.refused(400);
+    assert!(refused.text().contains(&format!("stack {ORG}/source/dev not found")), "{}", refused.text());
+    // The outputs alone are no secrets: this shows that one of them is one.
+    give("source/dev", "outputs").await;
+    let outputs = app.get(&format!("{stack}/outputs")).token(&bob).send().await;
+    outputs.expect(200);
+    assert!(!outputs.text().contains("hunter2"), "{}", outputs.text());
+    let refused = open().await;
+    refused.refused(400);
+    assert!(refused.text().contains(&format!("needs the role plan in {ORG}/source/dev")), "{}", refused.text());
+    give("source/dev", "plan").await;
+    let id = open().await.expect(200)["id"].as_str().unwrap().to_owned();
+    let session = format!("{}/open/{id}?property=stacks.a.o", this.path);
+    assert_eq!(app.get(&session).token(&bob).send().await.expect(200)["value"], "hunter2");
 }
 
 /// I10: the cost of an open grows with the number of named stacks, not with the number of references.

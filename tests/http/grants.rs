@@ -1,19 +1,23 @@
 //! Grants: each role on each scope, what is reached and what is not, and who may give it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::adapters::Calls;
+use statewright_shared::adapters::{Calls, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::api::routes::ROUTES;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::access::RANGES_MAX;
 use statewright_shared::domain::ids::StackId;
 use statewright_shared::domain::names::{Login, OrgName, StackAddress};
 use statewright_shared::domain::role::{Right, Role};
-use statewright_shared::layout::{StackEntry, put};
-use statewright_shared::ports::{Expect, Write};
+use statewright_shared::layout::{OrgAccess, StackEntry, put};
+use statewright_shared::ports::{
+    CommitError, Expect, Ids, Item, ItemKey, Ledger, Page, PortError, Query, Write,
+};
 use statewright_shared::services::identity::orgs;
 use statewright_shared::services::stacks::LIST_PAGE;
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
@@ -156,25 +160,28 @@ async fn a_list_shows_what_grants_reach() {
     assert_eq!(names(&app, &app.token).await.len(), 3);
 }
 
+/// The write of what lists show of a new stack.
+fn listed_stack(ids: &Arc<dyn Ids>, project: &str, name: &str) -> Write {
+    let address = StackAddress::parse(ORG, project, name).unwrap();
+    let entry = StackEntry {
+        id: StackId::new(ids.uuid()),
+        tags: BTreeMap::new(),
+        last_update: None,
+        resource_count: None,
+        is_updating: false,
+        newest: None,
+        references: Vec::new(),
+    };
+    put(StackEntry::key(&address), Expect::Absent, ids.revision(), &entry)
+}
+
 #[tokio::test]
 async fn a_list_reads_only_the_names_that_grants_reach() {
     let (app, counter) = counted().await;
     let projects = ["aaa", "net", "web", "zzz"];
     for (project, count) in projects.into_iter().zip([LIST_PAGE + 1, LIST_PAGE - 1, 3, 1]) {
         let entries: Vec<Write> = (0..count)
-            .map(|number| {
-                let address = StackAddress::parse(ORG, project, &format!("s{number:03}")).unwrap();
-                let entry = StackEntry {
-                    id: StackId::new(app.context.ids.uuid()),
-                    tags: BTreeMap::new(),
-                    last_update: None,
-                    resource_count: None,
-                    is_updating: false,
-                    newest: None,
-                    references: Vec::new(),
-                };
-                put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)
-            })
+            .map(|number| listed_stack(&app.context.ids, project, &format!("s{number:03}")))
             .collect();
         for some in entries.chunks(100) {
             app.context.ledger.commit(some.to_vec()).await.unwrap();
@@ -312,6 +319,307 @@ async fn a_grant_on_one_name_follows_a_rename_and_patterns_do_not() {
     let path = format!("/api/stacks/{ORG}/web/prod/rename");
     app.post(&path, &json!({ "newName": "dev" })).send().await.expect(200);
     assert_eq!(names(&app, &bob).await, [""; 0]);
+}
+
+/// Creates a stack, a state or an environment, and returns its path.
+async fn make(app: &TestApp, kind: &str, project: &str, name: &str) -> String {
+    let (list, body) = match kind {
+        "stack" => (format!("/api/stacks/{ORG}/{project}"), json!({ "stackName": name })),
+        "state" => (format!("/api/orgs/{ORG}/tfstates"), json!({ "project": project, "state": name })),
+        _ => (format!("/api/esc/environments/{ORG}"), json!({ "project": project, "name": name })),
+    };
+    let made = app.post(&list, &body).send().await;
+    assert!(made.status.is_success(), "{kind} {project}/{name}: {}", made.text());
+    match kind {
+        "stack" => format!("{list}/{name}"),
+        "state" => format!("/api/tfstates/{}", made.value()["id"].as_str().unwrap()),
+        _ => format!("{list}/{project}/{name}"),
+    }
+}
+
+/// Asks for a new name of a stack or a state.
+async fn rename(app: &TestApp, token: &str, path: &str, project: &str, name: &str) -> Answer {
+    match path.starts_with("/api/stacks/") {
+        true => {
+            let body = json!({ "newProject": project, "newName": name });
+            app.post(&format!("{path}/rename"), &body).token(token).send().await
+        }
+        false => app.patch(path, &json!({ "project": project, "state": name })).token(token).send().await,
+    }
+}
+
+/// The grants of the organization, each as `who on role`.
+async fn all_grants(app: &TestApp) -> BTreeSet<String> {
+    let all = app.get(&format!("/api/orgs/{ORG}/grants")).send().await.expect(200);
+    let text = |grant: &Value| format!("{} {} {}", grant["to"], grant["on"], grant["role"]).replace('"', "");
+    all["grants"].as_array().unwrap().iter().map(text).collect()
+}
+
+fn set<const N: usize>(texts: [&str; N]) -> BTreeSet<String> {
+    texts.into_iter().map(str::to_owned).collect()
+}
+
+/// What the trail says of the last event of this kind.
+async fn last_in_trail(app: &TestApp, event: &str) -> String {
+    let path = format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter={event}");
+    let page = app.get(&path).send().await.expect(200);
+    page["auditLogEvents"][0]["description"].as_str().unwrap_or_else(|| panic!("{page}")).to_owned()
+}
+
+/// Lena is an admin of what she has, by its name. She names it like something else.
+#[tokio::test]
+async fn a_rename_takes_no_grant_to_a_state_of_others() {
+    for (own, other) in
+        [("stack", "state"), ("state", "stack"), ("stack", "environment"), ("state", "environment")]
+    {
+        let app = TestApp::memory().await;
+        let lena = app.member("lena", "laptop").await;
+        app.member_with_role(Role::None, "bob", "ci").await;
+        let (here, there) = (make(&app, own, "web", "dev").await, make(&app, other, "net", "prod").await);
+        let protection = format!("{there}/protection");
+        if other != "environment" {
+            let reason = json!({ "reason": "it is production" });
+            app.request(Method::PUT, &protection).json(&reason).send().await.expect(200);
+        }
+        give(&app, &app.token, "user:lena", "web/dev", "admin").await.expect(200);
+        give(&app, &app.token, "user:bob", "web/dev", "view").await.expect(200);
+        let refused = async |token: &str, what: &str, place: &str| {
+            let before = all_grants(&app).await;
+            let words = rename(&app, token, &here, "net", "prod").await.refused(403);
+            let start = format!("{what} needs the role admin in {ORG}/{place}, and lena has ");
+            assert!(words.contains(&start), "{own}, {other}: {words}");
+            assert_eq!(all_grants(&app).await, before, "{own}, {other}");
+            words
+        };
+        let words = refused(&lena, "taking along grants that give more than your rights", "net/prod").await;
+        let way = format!("`statewright org grant add {ORG} user:lena net/prod admin --server`");
+        assert!(words.contains(&way), "{words}");
+        if other != "environment" {
+            app.request(Method::DELETE, &protection).token(&lena).send().await.refused(403);
+            assert!(!app.get(&there).send().await.expect(200)["protection"].is_null(), "{other}");
+            app.request(Method::DELETE, &protection).send().await.expect(204);
+        }
+
+        // Nor does she take the grant of another user along, which gives less than she has.
+        take(&app, &app.token, "user:lena", "web/dev", "admin").await.expect(204);
+        let to_others = "taking grants along to a name that something else has or had";
+        refused(&lena, to_others, "web/dev").await;
+        // An admin of the old name alone is not enough, and what is deleted may come back.
+        give(&app, &app.token, "user:lena", "web/*", "admin").await.expect(200);
+        app.request(Method::DELETE, &there).send().await.expect(204);
+        refused(&lena, to_others, "net/prod").await;
+        give(&app, &app.token, "user:lena", "net/*", "admin").await.expect(200);
+        rename(&app, &lena, &here, "net", "prod").await.expect(200);
+        let expected = set(["user:bob net/prod view", "user:lena net/* admin", "user:lena web/* admin"]);
+        assert_eq!(all_grants(&app).await, expected, "{own}, {other}");
+    }
+}
+
+#[tokio::test]
+async fn a_rename_of_a_stack_keeps_the_grant_of_its_state() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let (stack, state) = (format!("/api/stacks/{ORG}/web/dev"), format!("/api/tfstates/{STATE}"));
+    let mia = app.member("mia", "laptop").await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/dev", "view").await.expect(200);
+    for path in [&stack, &state] {
+        let words = rename(&app, &mia, path, "net", "dev").await.refused(403);
+        let what = "taking along grants on a name that something else has or had";
+        assert!(words.contains(&format!("{what} needs the role admin in {ORG}/web/dev")), "{words}");
+    }
+    assert_eq!(all_grants(&app).await, set(["user:bob web/dev view"]));
+
+    rename(&app, &app.token, &stack, "net", "dev").await.expect(200);
+    let on_both = set(["user:bob net/dev view", "user:bob web/dev view"]);
+    assert_eq!(all_grants(&app).await, on_both);
+    let moved = format!("/api/stacks/{ORG}/net/dev");
+    let environment = format!("/api/esc/environments/{ORG}/web/dev");
+    for path in [&moved, &state, &environment] {
+        app.get(path).token(&bob).send().await.expect(200);
+    }
+    let said = last_in_trail(&app, "stack.rename").await;
+    let expected = format!("web/dev: to {ORG}/net/dev; grants are copied: user:bob view");
+    assert_eq!(said, expected);
+    // The stack and the state have names of their own now, and one grant on each.
+    rename(&app, &app.token, &moved, "net", "prod").await.expect(200);
+    assert_eq!(all_grants(&app).await, set(["user:bob net/prod view", "user:bob web/dev view"]));
+}
+
+#[tokio::test]
+async fn a_grant_on_one_state_follows_its_rename() {
+    let app = TestApp::memory().await;
+    let state = make(&app, "state", "web", "dev").await;
+    let mia = app.member("mia", "laptop").await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/dev", "apply").await.expect(200);
+    give(&app, &app.token, "everybody", "web/dev", "view").await.expect(200);
+    give(&app, &app.token, "user:bob", "db/*", "view").await.expect(200);
+    // Nothing else has either name, and the grants give no more than what Mia has.
+    rename(&app, &mia, &state, "net", "prod").await.expect(200);
+    let expected = set(["everybody net/prod view", "user:bob db/* view", "user:bob net/prod apply"]);
+    assert_eq!(all_grants(&app).await, expected);
+    app.patch(&state, &json!({ "labels": { "owner": "web" } })).token(&bob).send().await.expect(200);
+    app.patch(&state, &json!({ "project": "db" })).token(&mia).send().await.expect(200);
+    let said = last_in_trail(&app, "state.edit").await;
+    let grants = "grants go along: everybody view, user:bob apply";
+    assert_eq!(said, format!("net/prod: to db/prod; {grants}"));
+    // A name that is taken is refused as such.
+    make(&app, "state", "web", "dev").await;
+    let words = rename(&app, &app.token, &state, "web", "dev").await.refused(409);
+    assert!(words.contains("already"), "{words}");
+}
+
+/// A ledger in which another process commits this write just before the next change of grants.
+struct Meanwhile {
+    ledger: MemoryLedger,
+    write: Arc<Mutex<Option<Write>>>,
+}
+
+#[async_trait]
+impl Ledger for Meanwhile {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        self.ledger.get(key).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        self.ledger.query(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        let access = OrgAccess::key(&OrgName::parse(ORG).unwrap());
+        let is_change = writes.iter().any(|write| write.key == access);
+        let before = self.write.lock().unwrap().take_if(|_| is_change);
+        if let Some(before) = before {
+            self.ledger.commit(vec![before]).await?;
+        }
+        self.ledger.commit(writes).await
+    }
+    fn inline_bytes_max(&self) -> usize {
+        self.ledger.inline_bytes_max()
+    }
+}
+
+#[tokio::test]
+async fn a_name_taken_meanwhile_stops_a_rename_with_grants() {
+    for taken in ["net", "web"] {
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
+        let write: Arc<Mutex<Option<Write>>> = Arc::default();
+        let ledger = Meanwhile { ledger: MemoryLedger::new(), write: Arc::clone(&write) };
+        let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
+        let blobs = Arc::new(MemoryBlobs::new());
+        let app = TestApp::memory_with(Arc::new(ledger), blobs, keys, ids).await;
+        let state = make(&app, "state", "web", "dev").await;
+        let mia = app.member("mia", "laptop").await;
+        give(&app, &app.token, "everybody", "web/dev", "view").await.expect(200);
+        *write.lock().unwrap() = Some(listed_stack(&app.context.ids, taken, "dev"));
+        let words = rename(&app, &mia, &state, "net", "dev").await.refused(403);
+        assert!(words.contains("a name that something else has or had needs the role admin"), "{words}");
+        assert!(write.lock().unwrap().is_none(), "the name was taken between the check and the commit");
+        assert_eq!(all_grants(&app).await, set(["everybody web/dev view"]));
+    }
+}
+
+#[tokio::test]
+async fn a_rename_into_a_pattern_needs_admin_there() {
+    for kind in ["stack", "state"] {
+        let app = TestApp::memory().await;
+        let unit = make(&app, kind, "web", "dev").await;
+        let mia = app.member("mia", "laptop").await;
+        app.member_with_role(Role::None, "bob", "ci").await;
+        give(&app, &app.token, "user:bob", "net/*", "admin").await.expect(200);
+        give(&app, &app.token, "everybody", "db/*", "view").await.expect(200);
+        let words = rename(&app, &mia, &unit, "net", "dev").await.refused(403);
+        let what = "a name that grants reach with more than your rights";
+        assert!(words.contains(&format!("{what} needs the role admin in {ORG}/net/dev")), "{words}");
+
+        // Nor does she become the admin of what she has.
+        give(&app, &app.token, "user:mia", "net/*", "admin").await.expect(200);
+        let words = rename(&app, &mia, &unit, "net", "dev").await.refused(403);
+        let what = format!("renaming a {kind} to where you are an admin");
+        assert!(words.contains(&format!("{what} needs the role admin in {ORG}/web/dev")), "{words}");
+        give(&app, &app.token, "user:mia", "web/*", "admin").await.expect(200);
+        rename(&app, &mia, &unit, "net", "dev").await.expect(200);
+
+        let own = make(&app, kind, "shop", "dev").await;
+        rename(&app, &mia, &own, "db", "dev").await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn a_member_does_not_choose_labels_that_grants_name() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let mia = app.member("mia", "laptop").await;
+    app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "tag:tier=one", "view").await.expect(200);
+    let what = format!("a tag that a grant names needs the role admin in {ORG}/");
+    let new = |labels: Value| json!({ "project": "net", "state": "dev", "labels": labels });
+    let list = format!("/api/orgs/{ORG}/tfstates");
+    let words = app.post(&list, &new(json!({ "tier": "one" }))).token(&mia).send().await.refused(403);
+    assert!(words.contains(&format!("{what}net/dev")), "{words}");
+    app.get(&format!("{list}/net/dev")).send().await.refused(404);
+    app.post(&list, &new(json!({ "owner": "net" }))).token(&mia).send().await.expect(200);
+    let state = format!("/api/tfstates/{STATE}");
+    for tier in [json!("two"), Value::Null] {
+        let labels = json!({ "labels": { "tier": tier } });
+        let words = app.patch(&state, &labels).token(&mia).send().await.refused(403);
+        assert!(words.contains(&format!("{what}web/dev")), "{words}");
+    }
+    let same = json!({ "labels": { "tier": "one", "owner": "web" } });
+    let edited = app.patch(&state, &same).token(&mia).send().await.expect(200);
+    assert_eq!(edited["labels"], json!({ "tier": "one", "owner": "web" }));
+}
+
+/// Whose rights end at a project does not create something in another one through what is in it.
+#[tokio::test]
+async fn a_copy_needs_the_right_to_create_at_its_new_name() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/*", "apply").await.expect(200);
+    let environments = format!("/api/esc/environments/{ORG}");
+    let clone = async |project: &str| {
+        let body = json!({ "project": project, "name": "copy" });
+        app.post(&format!("{environments}/web/dev/clone"), &body).token(&bob).send().await
+    };
+    let words = clone("net").await.refused(403);
+    assert!(words.contains(&format!("a clone of this name needs the role apply in {ORG}/net/copy")), "{words}");
+    let configured = async |name: &str, environment: &str| {
+        let body = json!({ "stackName": name, "config": { "environment": environment } });
+        app.post(&format!("/api/stacks/{ORG}/web"), &body).token(&bob).send().await
+    };
+    let words = configured("one", "net/copy").await.refused(403);
+    let what = "an environment for the configuration of a stack needs the role apply";
+    assert!(words.contains(&format!("{what} in {ORG}/net/copy")), "{words}");
+    app.get(&format!("/api/stacks/{ORG}/web/one")).send().await.refused(404);
+    app.get(&format!("{environments}/net/copy")).send().await.refused(404);
+    clone("web").await.expect(204);
+    configured("one", "web/one").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_of_the_organization_has_what_is_granted_to_it() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let tokens = format!("/api/orgs/{ORG}/tokens");
+    let new = json!({ "name": "ci", "description": "", "expires": 0, "roleID": "view" });
+    let made = app.post(&tokens, &new).send().await.expect(200);
+    let (id, ci) = (made["id"].as_str().unwrap(), made["tokenValue"].as_str().unwrap());
+    let tag = json!({ "name": "owner", "value": "web" });
+    let sets_tag = async || {
+        let path = format!("/api/stacks/{ORG}/web/dev/tags");
+        app.post(&path, &tag).token(ci).send().await
+    };
+    let words = sets_tag().await.refused(403);
+    assert!(words.contains(&format!("grant add {ORG} token:ci web/dev apply --server")), "{words}");
+    give(&app, &app.token, "token:ci", "web/dev", "apply").await.expect(200);
+    // It is the only one of that name, and a user may have a token named like it.
+    let mia = app.member_with_role(Role::View, "mia", "ci").await;
+    app.post(&format!("/api/stacks/{ORG}/web/dev/tags"), &tag).token(&mia).send().await.refused(403);
+    sets_tag().await.expect(204);
+    app.request(Method::DELETE, &format!("{tokens}/{id}")).send().await.expect(204);
+    assert!(give(&app, &app.token, "token:ci", "web/*", "apply").await.refused(404).contains("named ci"));
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    sets_tag().await.refused(401);
 }
 
 #[tokio::test]
@@ -534,8 +842,15 @@ async fn access_is_exported_and_applied_as_one_document() {
     }
     assert_eq!(app.get(&path).send().await.expect(200), empty, "a dry run changes nothing");
     assert_eq!(put("", &wanted).await.expect(200), difference);
+    app.take_audit();
+    let before = app.get(&path).send().await.expect(200);
+    wanted["grants"][0]["role"] = "admin".into();
     let words = put("", &wanted).await.refused(409);
     assert!(words.contains("have changed since version \"0\""), "{words}");
+    let record = app.take_audit().pop().unwrap();
+    assert_eq!((&record["action"], &record["result"]), (&json!("access.apply"), &json!("refused")));
+    assert_eq!(app.get(&path).send().await.expect(200), before, "nothing of it is applied");
+    wanted["grants"][0]["role"] = "apply".into();
     let there = app.get(&path).send().await;
     let etag = there.headers["ETag"].to_str().unwrap().to_owned();
     let there = there.expect(200);

@@ -17,12 +17,14 @@ use ring::hmac;
 use serde_json::{Value, json};
 use statewright_shared::api::Peer;
 use statewright_shared::cache::REMEMBERED_FOR;
+use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::{AuditRecord, Record as _};
 use statewright_shared::ports::{Item, Order, Web, WebAnswer, WebError, WebRequest};
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_FOR};
-use statewright_tests::app::{Answer, ORG, START, TestApp};
+use statewright_shared::services::identity::orgs;
+use statewright_tests::app::{Answer, ORG, START, TestApp, USER};
 use statewright_tests::issuer::{Answers, ISSUER, Issuer, claims_of, unsigned};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
@@ -247,7 +249,7 @@ async fn what_an_issuer_did_not_sign_is_not_in_the_trail() {
 /// Each of these has a valid signature, and one thing wrong.
 #[tokio::test]
 async fn a_token_with_a_wrong_claim_is_refused() {
-    let (app, issuer, _) = with_policies(&allow("job:*")).await;
+    let (app, issuer, id) = with_policies(&allow("job:*")).await;
     exchange(&app, &issuer.token(&job(&app))).await.expect(200);
     let now = now(&app);
     for (name, value, why) in [
@@ -269,6 +271,21 @@ async fn a_token_with_a_wrong_claim_is_refused() {
         let why_not = why_refused(&app, &exchange(&app, &issuer.token(&claims)).await);
         assert!(why_not.contains(why), "{name} {value}: {why_not}");
     }
+    // A rule on a claim that is missing is not met, whatever it allows.
+    let mut without = job(&app);
+    without.as_object_mut().unwrap().remove("sub");
+    without["ref"] = "main".into();
+    for rules in [
+        json!({ "sub": "job:*" }),
+        json!({ "sub": "*", "ref": "main" }),
+        json!({ "ref": "main", "environment": "*" }),
+    ] {
+        let policy = json!([{ "decision": "allow", "tokenType": "organization", "rules": rules }]);
+        set_policies(&app, &id, &policy).await;
+        let why_not = why_refused(&app, &exchange(&app, &issuer.token(&without)).await);
+        assert!(why_not.contains("no policy allows it") && !why_not.contains("sub"), "{rules}: {why_not}");
+    }
+    set_policies(&app, &id, &allow("job:*")).await;
     for (name, value) in [("exp", now - 59), ("nbf", now + 59), ("iat", now + 59)] {
         let claims = job_with(&app, name, json!(value));
         exchange(&app, &issuer.token(&claims)).await.expect(200);
@@ -638,6 +655,62 @@ async fn a_job_gets_a_token_of_a_team_while_the_team_exists() {
     app.get(&stack).token(&given).send().await.refused(401);
 }
 
+/// Alice is a member of two organizations and administers the server. A token of a job, also her own, does neither.
+#[tokio::test]
+async fn an_exchanged_token_reaches_its_organization_alone() {
+    let allowed = |more: Value| {
+        let mut policy = json!({ "decision": "allow", "rules": { "sub": "job:*" } });
+        policy.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        policy
+    };
+    let policies = json!([
+        allowed(json!({ "tokenType": "personal", "userLogin": USER })),
+        allowed(json!({ "tokenType": "team", "teamName": "web" })),
+        allowed(json!({ "tokenType": "organization", "authorizedPermissions": ["admin"] })),
+    ]);
+    let (app, issuer, _) = with_policies(&policies).await;
+    orgs::create(&app.context, &OrgName::parse("beta").unwrap(), &[Login::parse(USER).unwrap()])
+        .await
+        .unwrap();
+    app.advance(REMEMBERED_FOR + Duration::from_secs(1));
+    for org in [ORG, "beta"] {
+        let created = app.post(&format!("/api/stacks/{org}/web"), &json!({ "stackName": "dev" }));
+        created.send().await.expect(200);
+    }
+    let team = json!({ "name": "web", "displayName": "", "description": "", "teamType": "pulumi" });
+    app.post(&format!("/api/orgs/{ORG}/teams/pulumi"), &team).send().await.expect(201);
+    let grant = json!({ "to": "team:web", "on": "*", "role": "admin" });
+    app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    let consent = json!({ "organization": ORG, "issuer": ISSUER });
+    app.post("/api/user/oidc/consents", &consent).send().await.expect(200);
+
+    let of_server = ["/api/admin/status", "/api/admin/storage"];
+    for path in of_server {
+        app.get(path).send().await.expect(200);
+    }
+    let orgs_of = async |token: &str| -> Vec<String> {
+        let listed = app.get("/api/user/stacks").token(token).send().await.expect(200);
+        let name = |stack: &Value| stack["orgName"].as_str().unwrap().to_owned();
+        listed["stacks"].as_array().unwrap().iter().map(name).collect()
+    };
+    assert_eq!(orgs_of(&app.token).await, [ORG, "beta"]);
+    let of_job = issuer.token(&job(&app));
+    for (kind, scope) in
+        [("personal", "user:alice"), ("team", "team:web"), ("organization", ""), ("organization", "admin")]
+    {
+        let requested = format!("{KIND}{kind}");
+        let form = form_with(&of_job, &[("requested_token_type", requested.as_str()), ("scope", scope)]);
+        let given = send(&app, &form).await.expect(200)["access_token"].as_str().unwrap().to_owned();
+        app.get(&format!("/api/stacks/{ORG}/web/dev")).token(&given).send().await.expect(200);
+        app.get("/api/stacks/beta/web/dev").token(&given).send().await.refused(404);
+        assert_eq!(orgs_of(&given).await, [ORG], "{kind} {scope}");
+        for path in of_server {
+            let refused = app.get(path).token(&given).send().await;
+            assert_eq!(refused.status, 403, "{kind} {scope} {path}: {}", refused.text());
+        }
+    }
+}
+
 /// The claims that each CI makes, with a policy as the page about CI shows it.
 #[tokio::test]
 async fn tokens_as_each_ci_makes_them_are_accepted() {
@@ -695,6 +768,16 @@ async fn an_issuer_is_registered_changed_and_deleted() {
     assert_eq!(app.get(ISSUERS).send().await.expect(200)["oidcIssuers"], json!([registered]));
     assert_eq!(app.post(ISSUERS, &new).send().await.expect(409)["reason"], "issuer_exists");
 
+    set_policies(&app, id, &allow("job:*")).await;
+    let job_token = issuer.token(&job(&app));
+    let seconds = async |expiration: &str| {
+        let form = form_with(&job_token, &[("expiration", expiration)]);
+        send(&app, &form).await.expect(200)["expires_in"].clone()
+    };
+    for (asked, given) in [("7200", 600), ("600", 600), ("60", 60)] {
+        assert_eq!(seconds(asked).await, given, "{asked}");
+    }
+
     let path = format!("{ISSUERS}/{id}");
     assert_eq!(
         app.patch(&path, &json!({})).send().await.refused(400),
@@ -705,6 +788,7 @@ async fn an_issuer_is_registered_changed_and_deleted() {
     let changed = app.patch(&path, &changed).send().await.expect(200);
     assert_eq!((&changed["name"], &changed["thumbprints"]), (&"new".into(), &json!([print])));
     assert_eq!(changed["maxExpiration"], Value::Null);
+    assert_eq!(seconds("7200").await, 7200);
     let renewed = app.post(&format!("{path}/regenerate-thumbprints"), &json!({})).send().await.expect(200);
     assert_eq!(renewed["thumbprints"], json!(["07".repeat(32)]));
 
@@ -714,7 +798,6 @@ async fn an_issuer_is_registered_changed_and_deleted() {
     assert_eq!(fixed["jwks"], issuer.key_set());
     let refused = app.post(&format!("{path}/regenerate-thumbprints"), &json!({})).send().await.refused(400);
     assert!(refused.contains("issuer jwks are statically configured"), "{refused}");
-    set_policies(&app, id, &allow("job:*")).await;
     issuer.set(Answers::Never);
     app.advance(KEYS_REMEMBERED_FOR);
     let before = issuer.request_count();

@@ -127,8 +127,14 @@ async fn groups_decide_anew_at_each_sign_in() {
     // Without a group that a rule names, the membership ends, and a new person is not let in.
     provider.behaves(groups(json!(["sales"])));
     for subject in ["bob", "eve-1"] {
+        app.take_audit();
         let refused = Visitor::new(&app.url).sign_in(&provider, "corp", subject).await.refuses(403);
         assert!(refused.starts_with("No rule of the provider corp lets you in"), "{refused}");
+        let records = app.take_audit();
+        let record = records.last().unwrap();
+        assert_eq!((&record["action"], &record["detail"]), (&json!("session.begin"), &json!("corp")));
+        assert_eq!((&record["result"], &record["status"]), (&json!("refused"), &json!(403)));
+        assert_eq!(record["user"], Value::Null);
         assert_eq!(role(&app, subject).await, None);
     }
     // What an operator gave is not taken away.

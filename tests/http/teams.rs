@@ -193,6 +193,31 @@ async fn an_admin_of_a_team_changes_its_members_only() {
 }
 
 #[tokio::test]
+async fn a_limited_token_adds_no_member_to_a_team_with_more() {
+    let app = TestApp::memory().await;
+    let lead = app.member_with_role(Role::View, "lena", "laptop").await;
+    app.member_with_role(Role::None, "bob", "laptop").await;
+    team(&app, "web", &["lena"]).await;
+    change(&app, &app.token, "web", "promote", "lena").await.expect(204);
+    for role in ["plan", "apply"] {
+        let grant = json!({ "to": "team:web", "on": "web/*", "role": role });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    }
+    let limited = json!({ "name": "limited", "description": "", "expires": 0, "roleID": "plan" });
+    let limited = app.post("/api/user/tokens", &limited).token(&lead).send().await.expect(200);
+    let limited = limited["tokenValue"].as_str().unwrap();
+    let before = shown(&app, "web").await["members"].clone();
+    let words = change(&app, limited, "web", "add", "bob").await.refused(403);
+    assert!(words.contains("changing the members of a team needs the role admin"), "{words}");
+    assert!(words.contains("the token \"limited\" of lena allows at most plan"), "{words}");
+    assert_eq!(shown(&app, "web").await["members"], before);
+    // The token gives what it has itself.
+    let grant = format!("/api/orgs/{ORG}/grants?to=team:web&on=web/*&role=apply");
+    delete(&app, &grant, &app.token).await.expect(204);
+    change(&app, limited, "web", "add", "bob").await.expect(204);
+}
+
+#[tokio::test]
 async fn a_new_stack_gives_its_teams_a_role_on_it() {
     let app = TestApp::memory().await;
     let bob = app.member_with_role(Role::None, "bob", "laptop").await;

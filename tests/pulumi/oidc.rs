@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use statewright_shared::adapters::SystemClock;
@@ -10,6 +11,7 @@ use statewright_tests::cli::PulumiCli;
 use statewright_tests::issuer::{Answers, Issuer, Served};
 use statewright_tests::terraform::{Client, TerraformCli};
 use statewright_tests::tools;
+use tokio::net::TcpListener;
 use tokio::process::Command;
 
 use crate::server::{Server, folder};
@@ -138,6 +140,21 @@ async fn an_issuer_that_misbehaves_is_refused() {
         let refused = ours(home.path(), &server, &admin, &["issuer", "add", &url]).await.unwrap_err();
         assert!(refused.contains("cannot be fetched") && refused.contains(why), "{refused}");
     }
+    // Its keys elsewhere: inside, and outside without TLS. The server connects to neither.
+    let trap = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let of_trap = format!("https://{}/keys", trap.local_addr().unwrap());
+    for (number, keys, why) in [
+        (1, of_trap.as_str(), "its host has the address 127.0.0.2, which is inside a network"),
+        (2, "https://169.254.169.254/latest/meta-data", "169.254.169.254, which is inside a network"),
+        (3, "http://1.1.1.1/keys", "the address is not valid: use https://"),
+    ] {
+        let url = format!("{}{number}", issuer.url);
+        issuer.set(Answers::KeysAt(url.clone(), keys.to_owned()));
+        let refused = ours(home.path(), &server, &admin, &["issuer", "add", &url]).await.unwrap_err();
+        assert!(refused.contains("cannot be fetched") && refused.contains(why), "{keys}: {refused}");
+    }
+    let connected = tokio::time::timeout(Duration::from_millis(100), trap.accept()).await;
+    assert!(connected.is_err(), "{connected:?}");
     issuer.set(Answers::Well);
     let closed = "https://localhost:1/issuer";
     let refused = ours(home.path(), &server, &admin, &["issuer", "add", closed]).await.unwrap_err();

@@ -41,6 +41,8 @@ pub enum Answers {
     As(String),
     /// With a set without keys.
     WithoutKeys,
+    /// As this issuer, whose keys are at this address.
+    KeysAt(String, String),
 }
 
 /// An issuer.
@@ -121,11 +123,13 @@ impl Issuer {
 
     fn answer(&self, path: &str) -> (u16, String) {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let issuer = match &answers {
-            Answers::As(other) => other,
-            _ => &self.url,
+        let own_keys = format!("{}/keys", self.url);
+        let (issuer, keys) = match &answers {
+            Answers::As(other) => (other, &own_keys),
+            Answers::KeysAt(issuer, keys) => (issuer, keys),
+            _ => (&self.url, &own_keys),
         };
-        let configuration = json!({ "issuer": issuer, "jwks_uri": format!("{}/keys", self.url) });
+        let configuration = json!({ "issuer": issuer, "jwks_uri": keys });
         let is_configuration = path.ends_with("/.well-known/openid-configuration");
         if is_configuration {
             self.request_count.fetch_add(1, Ordering::Relaxed);
