@@ -633,9 +633,8 @@ async fn an_edge_needs_rights_at_both_of_its_ends() {
         let edges = app.get(&edges_path()).token(&bob).send().await.expect(200);
         edges["edges"].as_array().unwrap().len()
     };
-    let ask = async |method: Method| {
-        app.request(method, &one).json(&json!({ "mock": 1 })).token(&bob).send().await
-    };
+    let ask =
+        async |method: Method| app.request(method, &one).json(&json!({ "mock": 1 })).token(&bob).send().await;
     give("net/*", "member").await;
     for (producer, consumer) in [("net", "db"), ("db", "net")] {
         let words = add(producer, consumer).await.refused(404);

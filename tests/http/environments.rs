@@ -369,8 +369,7 @@ async fn an_open_gives_outputs_of_stacks_that_a_grant_opens() {
         "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": sealed["ciphertext"],
     });
     set_output(&app, ORG, "source", &secret).await;
-    let this =
-        Environment::new(&app, "reader", &asks_for([("a".to_owned(), "source/dev".to_owned())])).await;
+    let this = Environment::new(&app, "reader", &asks_for([("a".to_owned(), "source/dev".to_owned())])).await;
     let bob = app.member_with_role(Role::None, "bob", "ci").await;
     let give = async |on: &str, role: &str| {
         let grant = json!({ "to": "user:bob", "on": on, "role": role });
@@ -392,7 +391,11 @@ async fn an_open_gives_outputs_of_stacks_that_a_grant_opens() {
     assert!(!outputs.text().contains("hunter2"), "{}", outputs.text());
     let refused = open().await;
     refused.refused(400);
-    assert!(refused.text().contains(&format!("needs the role plan in {ORG}/source/dev")), "{}", refused.text());
+    assert!(
+        refused.text().contains(&format!("needs the role plan in {ORG}/source/dev")),
+        "{}",
+        refused.text()
+    );
     give("source/dev", "plan").await;
     let id = open().await.expect(200)["id"].as_str().unwrap().to_owned();
     let session = format!("{}/open/{id}?property=stacks.a.o", this.path);

@@ -255,15 +255,9 @@ async fn an_admin_of_a_part_protects_that_part() {
         .send()
         .await
         .refused(403);
-    assert!(
-        words.contains("renaming a stack to where you are an admin needs the role admin"),
-        "{words}"
-    );
+    assert!(words.contains("renaming a stack to where you are an admin needs the role admin"), "{words}");
     let words = app.patch(&far.api, &json!({ "project": "sandbox" })).token(&gina).send().await.refused(403);
-    assert!(
-        words.contains("renaming a state to where you are an admin needs the role admin"),
-        "{words}"
-    );
+    assert!(words.contains("renaming a state to where you are an admin needs the role admin"), "{words}");
     // Other new names need no more than before.
     let project = new_project();
     app.post(&format!("{}/rename", other.path), &json!({ "newName": "dev", "newProject": project }))

@@ -478,6 +478,12 @@ async fn tokens_stop_without_a_sign_in() {
     app.advance(Duration::from_secs(1));
     let refused = app.get("/api/user").token(&token).send().await.refused(401);
     assert!(refused.contains("sign in at /signin"), "{refused}");
+    // Clients make the address of a page of it, which leads to the sign-in.
+    let link = json!([{ "errorType": "saml_login_required", "attribute": ORG }]);
+    let expected = json!({ "code": 401, "message": refused, "reason": "sign_in_needed", "errors": link });
+    for path in ["/api/user", "/api/user/stacks", "/api/stacks/acme/web/dev"] {
+        assert_eq!(app.get(path).token(&token).send().await.expect(401), expected, "{path}");
+    }
     // A password does not stand in for the provider.
     let form = [("login", "bob"), ("password", "correct horse battery")];
     Visitor::new(&app.url).submit("/signin", &form).await.refuses(401);

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::layout::{Record as _, User, put};
+use statewright_shared::ports::Expect;
 use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
@@ -65,4 +67,22 @@ async fn an_expired_token_is_refused() {
     app.advance(Duration::from_secs(1));
     let refused = cli.run(["stack", "ls", "--all"]).await.assert_failure();
     assert_says(&refused, &["this command requires logging in"]);
+}
+
+/// A person's provider confirms the person at each sign-in, for some time.
+#[tokio::test]
+async fn a_stopped_token_shows_where_to_sign_in_again() {
+    let app = TestApp::on_manual_clock(BACKEND).await;
+    let token = app.member("bob", "laptop").await;
+    let (ledger, hour) = (&app.context.ledger, Duration::from_secs(3600));
+    let key = User::key(&Login::parse("bob").unwrap());
+    let mut user = User::decode(&ledger.get(&key).await.unwrap().unwrap().value).unwrap();
+    user.confirmed_until = Some(app.context.now().plus(hour));
+    ledger.commit(vec![put(key, Expect::Any, app.context.ids.revision(), &user)]).await.unwrap();
+
+    let cli = PulumiCli::new().backend(&app.url).token(token).env("PULUMI_CONSOLE_DOMAIN", "app.example.com");
+    cli.run(["stack", "ls", "--all"]).await.assert_success();
+    app.advance(hour);
+    let refused = cli.run(["stack", "ls", "--all"]).await.assert_failure();
+    assert_says(&refused, &["Log in at:", "http://app.example.com/signin/sso/acme/reauth"]);
 }

@@ -15,7 +15,7 @@ use crate::services::error::{
 use crate::wire::Reason;
 use crate::wire::environments::DefinitionError;
 use crate::wire::oidc::TokenError;
-use crate::wire::pulumi::ErrorBody;
+use crate::wire::pulumi::{ErrorBody, SignInAgain};
 use crate::wire::tfstate::LockedBody;
 
 /// Why a request gets an error.
@@ -79,6 +79,10 @@ impl IntoResponse for Failure {
                 let diagnostics = diagnostics.clone();
                 (status, Json(DefinitionError { code: status.as_u16(), message, reason, diagnostics }))
                     .into_response()
+            }
+            // The CLI shows its user where to sign in again.
+            Self::Refused(Error::Access(AccessError::SignInNeeded(Some(org)))) => {
+                (status, Json(SignInAgain::of(org, status.as_u16(), message, reason))).into_response()
             }
             _ => refusal(status, message, reason),
         };
@@ -385,7 +389,7 @@ fn reason_of_access(error: &AccessError) -> Reason {
         AccessError::TokenExpired
         | AccessError::TokenExpiredWithoutLock
         | AccessError::CertificateExpired => Reason::TokenExpired,
-        AccessError::SignInNeeded => Reason::SignInNeeded,
+        AccessError::SignInNeeded(_) => Reason::SignInNeeded,
         AccessError::TooManyFailures(_) => Reason::TooManyWrongPasswords,
         AccessError::TooManyPasswords => Reason::PasswordsBusy,
         AccessError::NotAllowed(_) | AccessError::NotServerAdmin(_) => Reason::RoleTooLow,

@@ -30,12 +30,13 @@ pub enum AccessError {
     /// The access token has expired.
     #[error("the access token has expired: create a new one and log in with it")]
     TokenExpired,
-    /// The user's provider has not confirmed the user for too long.
+    /// The user's provider has not confirmed the user for too long. With an organization of the user, if there is one: the
+    /// CLI makes the address of a page of it.
     #[error(
         "the user's last sign-in with the provider is too old, so the user's tokens have stopped: sign in at /signin with a \
          browser, and repeat the request"
     )]
-    SignInNeeded,
+    SignInNeeded(Option<OrgName>),
     /// The access token has expired, and its user holds no lock that was taken before.
     #[error(
         "the access token has expired, and you hold no lock that was taken before: create a new token and use that"

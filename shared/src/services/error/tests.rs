@@ -196,7 +196,7 @@ fn access() -> Vec<AccessError> {
         A::FromWebPage,
         A::UnknownToken,
         A::TokenExpired,
-        A::SignInNeeded,
+        A::SignInNeeded(Some(org())),
         A::TokenExpiredWithoutLock,
         A::UnknownCertificate,
         A::CertificateExpired,

@@ -43,7 +43,7 @@ pub(super) async fn read_members(ctx: &Context, org: &OrgName) -> Result<Vec<(Lo
 /// Refuses a user whom the provider has to confirm again.
 pub(super) fn check_confirmed(user: &User, now: Timestamp) -> Result<(), Error> {
     match user.confirmed_until.is_some_and(|until| until <= now) {
-        true => Err(AccessError::SignInNeeded.into()),
+        true => Err(AccessError::SignInNeeded(user.orgs.first().cloned()).into()),
         false => Ok(()),
     }
 }

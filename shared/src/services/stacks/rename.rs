@@ -84,8 +84,7 @@ pub async fn rename(
                 }
                 let old = Unit::stack(from, Tags::None);
                 // Boxed because its future is large, and few stacks have grants of their own.
-                following =
-                    Box::pin(renames::follow(ctx, caller, &to.org, Kind::Stack, &old, &unit)).await?;
+                following = Box::pin(renames::follow(ctx, caller, &to.org, Kind::Stack, &old, &unit)).await?;
             }
         }
         takeover::check_free(ctx, &head.value).await?;
