@@ -144,6 +144,7 @@ impl Walk<'_> {
         ] {
             self.get(&format!("{stack}{tail}")).await?;
         }
+        self.post(&format!("{stack}/export/1"), &Value::Null).await?;
         // A running update blocks a second one, so these are never started.
         for kind in ["preview", "refresh", "destroy"] {
             self.post(&format!("{stack}/{kind}"), &program()).await?;
@@ -349,6 +350,9 @@ impl Walk<'_> {
             "/resource/history?address=terraform_data.a",
         ] {
             self.get(&format!("{state}{tail}")).await?;
+        }
+        for tail in ["/outputs", "/versions/1/text"] {
+            self.post(&format!("{state}{tail}"), &Value::Null).await?;
         }
         let values = json!({ "address": "terraform_data.a", "version": "2" });
         self.post(&format!("{state}/resource/values"), &values).await?;

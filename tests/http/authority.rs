@@ -591,7 +591,7 @@ fn second(route: &Route) -> u16 {
     match (route.method.as_str(), route.auth) {
         // Reading depends on the role alone.
         ("GET", _) if !route.path.contains("{session}") => 200,
-        ("GET", _) => 404,
+        ("GET" | "POST", _) if route.path.contains("{session}") => 404,
         (_, Auth::UpdateToken) => 403,
         ("POST", Auth::Run | Auth::State) => 423,
         ("DELETE", Auth::Run) => 403,

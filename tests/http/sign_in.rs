@@ -7,6 +7,7 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use statewright_shared::adapters::SystemIds;
+use statewright_shared::api::routes::{Auth, ROUTES, Route};
 use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
@@ -24,6 +25,8 @@ use statewright_tests::app::{Answer, Call, ORG, START, TestApp, USER};
 use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::visitor::Visitor;
+
+use crate::routes::{EDGE, path};
 
 fn login(name: &str) -> Login {
     Login::parse(name).unwrap()
@@ -1224,4 +1227,131 @@ async fn the_console_changes_rights_only_soon_after_a_sign_in() {
     app.advance(Duration::from_secs(61));
     let gone = from_console(&app, &browser, Method::GET, "/api/user");
     gone.header("Sec-Fetch-Site", "same-origin").send().await.refused(401);
+}
+
+/// What a browser reveals needs more than a link, an image or a form can send: a row with POST and a header.
+#[tokio::test]
+async fn a_browser_gets_secrets_by_post_alone() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let (mut refused, mut answered) = (0, 0);
+    for route in ROUTES.iter().filter(|route| route.auth == Auth::Token && route.reveals()) {
+        let path = path(route, "shop", EDGE);
+        let call = || from_console(&app, &browser, route.method.clone(), &path);
+        let answer = call().header("Sec-Fetch-Site", "same-origin").send().await;
+        if route.method == Method::GET {
+            let words = answer.refused(403);
+            assert_eq!(answer.value()["reason"], "post_needed", "{route:?}: {words}");
+            refused += 1;
+            continue;
+        }
+        // What the path names does not exist, and one row reads a body.
+        let status = answer.status.as_u16();
+        assert!(status == 404 || status == 400, "{route:?}: {}", answer.text());
+        call().header("Sec-Fetch-Site", "cross-site").send().await.refused(403);
+        let cookie = format!("statewright={}", browser.cookies["statewright"]);
+        let form = app.request(route.method.clone(), &path).anonymous().header("Cookie", &cookie);
+        form.header("Sec-Fetch-Site", "same-origin").send().await.refused(401);
+        answered += 1;
+    }
+    // Those of the console, and a few without a page.
+    assert_eq!((refused, answered), (9, 7));
+    // A client with a token asks as before.
+    let stack = format!("/api/stacks/{ORG}/web");
+    app.post(&stack, &json!({ "stackName": "dev" })).send().await.expect(200);
+    app.get(&format!("{stack}/dev/export")).send().await.expect(200);
+}
+
+/// The hosts of other machines, and what a client reports about itself, open no session of this machine.
+#[tokio::test]
+async fn a_session_works_at_the_host_that_has_its_cookie() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let here = app.url.trim_start_matches("http://");
+    let ask = |headers: &[(&str, &str)]| {
+        let mut call = from_console(&app, &browser, Method::GET, "/api/user");
+        for (name, value) in headers {
+            call = call.header(name, value);
+        }
+        call.header("Sec-Fetch-Site", "same-origin").send()
+    };
+    ask(&[]).await.expect(200);
+    ask(&[("X-Forwarded-Host", here)]).await.expect(200);
+    // A name of another machine that leads here has cookies of its own, which need HTTPS.
+    for headers in [
+        &[("Host", "evil.example:8080")][..],
+        &[("Host", "evil.example:8080"), ("Origin", "http://evil.example:8080")],
+        &[("Host", "evil.example:8080"), ("X-Forwarded-Host", here)],
+        &[("Host", "evil.example:8080"), ("X-Forwarded-Host", here), ("Origin", "http://evil.example:8080")],
+        &[("X-Forwarded-Host", "evil.example")],
+    ] {
+        let answer = ask(headers).await;
+        let status = answer.status.as_u16();
+        assert!(status == 401 || status == 403, "{headers:?}: {}", answer.text());
+    }
+    // A page of another host is refused also where the browser has a cookie.
+    let secure = format!("__Host-statewright={}", browser.cookies["statewright"]);
+    let call = app.get("/api/user").anonymous().header("Cookie", &secure).header("X-Statewright-Console", "1");
+    let call = call.header("Sec-Fetch-Site", "same-origin").header("Host", "state.example.com");
+    call.header("Origin", "https://evil.example").send().await.refused(403);
+}
+
+/// Whether a change decides who may do something: who a person is, and what tokens, members, teams, grants and issuers
+/// are allowed.
+fn decides(route: &Route) -> bool {
+    let parts = [
+        "/access",
+        "/consents",
+        "/grants",
+        "/invitation",
+        "/issuers",
+        "/members/",
+        "/policies/",
+        "/roles",
+        "/sessions",
+        "/teams",
+        "/tokens",
+    ];
+    route.path == "/api/orgs/{org}" || parts.iter().any(|part| route.path.contains(part))
+}
+
+#[tokio::test]
+async fn each_change_of_rights_needs_a_recent_sign_in() {
+    let (app, provider) = with_provider().await;
+    let mut browser = Visitor::new(&app.url);
+    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    let ask = |route: &Route| {
+        let call = from_console(&app, &browser, route.method.clone(), &path(route, "shop", EDGE));
+        call.header("Sec-Fetch-Site", "same-origin").json(&json!({})).send()
+    };
+    let changes: Vec<&Route> = ROUTES
+        .iter()
+        .filter(|route| route.auth == Auth::Token)
+        .filter(|route| route.method != Method::GET && route.method != Method::HEAD)
+        .collect();
+    // Soon after the sign-in, the role decides.
+    for route in changes.iter().copied().filter(|route| decides(route)) {
+        let answer = ask(route).await;
+        assert_ne!(answer.status.as_u16(), 401, "{route:?}: {}", answer.text());
+    }
+    app.advance(Duration::from_secs(3601));
+    let (mut refused, mut passed) = (0, 0);
+    for route in changes {
+        let answer = ask(route).await;
+        if decides(route) {
+            let words = answer.refused(401);
+            assert_eq!(answer.value()["reason"], "sign_in_too_old", "{route:?}: {words}");
+            refused += 1;
+        } else {
+            assert_ne!(answer.status.as_u16(), 401, "{route:?}: {}", answer.text());
+            passed += 1;
+        }
+    }
+    assert!(refused > 25 && passed > 40, "{refused} {passed}");
+    // Reading what others may do needs none.
+    let of_org = format!("/api/orgs/{ORG}/members");
+    let list = from_console(&app, &browser, Method::GET, &of_org).header("Sec-Fetch-Site", "same-origin");
+    list.send().await.expect(200);
 }

@@ -561,6 +561,7 @@ async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
         ("GET", "/versions"),
         ("GET", "/versions/1"),
         ("GET", "/versions/1/text"),
+        ("POST", "/versions/1/text"),
         ("GET", "/rejected"),
         ("GET", "/versions/1/diff/1"),
         ("GET", "/resources"),
@@ -569,6 +570,7 @@ async fn i8_walled_foreign_and_missing_states_look_alike_never_404() {
         ("GET", "/resource/history?address=terraform_data.a"),
         ("POST", "/versions/1/restore"),
         ("GET", "/outputs"),
+        ("POST", "/outputs"),
         ("DELETE", "/protection"),
         ("POST", "/undelete"),
     ] {

@@ -270,8 +270,8 @@ fn console(parts: &Parts) -> Result<Option<Browser>, Failure> {
     Ok(Some(browser))
 }
 
-/// The user who is signed in with the browser of the console. What decides about rights needs a recent sign-in, as it does
-/// on the pages of the user's own tokens.
+/// The user who is signed in with the browser of the console. What reveals secrets is asked for by POST. What decides
+/// about rights needs a recent sign-in, as it does on the pages of the user's own tokens.
 async fn of_console(
     app: &App,
     route: &Route,
@@ -281,6 +281,9 @@ async fn of_console(
     let cookie = browser.cookie(Cookie::Session).ok_or(SignInError::NoSession)?;
     let authenticated = sessions::authenticate(app, cookie);
     let session = with_prefetch(app, context, authenticated, |session| &session.caller).await?;
+    if route.reveals() && route.method == Method::GET {
+        return Err(SignInError::RevealedByPost.into());
+    }
     if route.group == Group::Account && route.method != Method::GET {
         session.check_recent(app)?;
     }

@@ -14,9 +14,9 @@ use crate::domain::server_url::comparable_host;
 use crate::services::Error;
 use crate::services::error::SignInError;
 
-/// The length of a path to open after a sign-in, in bytes, at most. The longest that a client opens is that of
-/// `pulumi login`.
-const NEXT_BYTES_MAX: usize = 1024;
+/// The length of a path to open after a sign-in, in bytes, at most. The address of a resource has its URN. While a provider
+/// signs a person in, the path is in a cookie, encrypted and in Base64, and browsers keep cookies of 4,096 bytes at most.
+const NEXT_BYTES_MAX: usize = 2048;
 
 /// A cookie of this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,8 @@ impl Cookie {
 #[derive(Debug, Clone)]
 pub(super) struct Browser {
     host: String,
+    /// Whether this machine is addressed, by every name in the request.
+    is_local: bool,
     cookies: Vec<String>,
     site: Option<String>,
     origin: Option<String>,
@@ -62,6 +64,7 @@ impl Browser {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         Self {
             host: AskedHost::of(headers, uri).into_text(),
+            is_local: AskedHost::are_all(headers, uri, is_loopback),
             cookies: cookies.flat_map(|value| value.split(';')).map(|pair| pair.trim().to_owned()).collect(),
             site: text("sec-fetch-site"),
             origin: text(ORIGIN.as_str()),
@@ -79,7 +82,7 @@ impl Browser {
 
     /// Whether cookies are for HTTPS only. Browsers treat this machine's own addresses as safe without it.
     fn is_secure(&self) -> bool {
-        !is_loopback(&self.host)
+        !self.is_local
     }
 
     /// The value of a cookie.
@@ -143,8 +146,10 @@ fn is_loopback_v4(name: &str) -> bool {
     name.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// A path of this server to open after a sign-in; `None` for anything else, which could lead to another site.
+/// A path of this server to open after a sign-in; `None` for anything else, which could lead to another site. One that is
+/// too long loses its query, which has what was chosen on a page.
 pub(super) fn path_of_ours(next: &str) -> Option<&str> {
+    let next = if next.len() <= NEXT_BYTES_MAX { next } else { next.split('?').next().unwrap_or_default() };
     let is_plain =
         next.len() <= NEXT_BYTES_MAX && next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     (is_plain && next.starts_with('/') && !next.starts_with("//")).then_some(next)
@@ -179,6 +184,21 @@ mod tests {
             assert_eq!(elsewhere.cookie(Cookie::Session), None, "{host}");
         }
         assert!(secure.set_cookie(Cookie::Session, Some("a\r\nb")).is_err());
+    }
+
+    /// A proxy on this machine reports the host of its client. A client can report any host.
+    #[test]
+    fn a_reported_host_never_makes_cookies_weaker() {
+        let both = [("cookie", "statewright=weak; __Host-statewright=strong")];
+        let found = |host: &str, reported: &str| {
+            let headers = [&both[..], &[("host", host), ("x-forwarded-host", reported)]].concat();
+            browser(&headers).cookie(Cookie::Session).map(str::to_owned)
+        };
+        assert_eq!(found("127.0.0.1:8080", "state.example.com").as_deref(), Some("strong"));
+        assert_eq!(found("state.example.com", "localhost:8080").as_deref(), Some("strong"));
+        assert_eq!(found("evil.example:8080", "127.0.0.1:8080, proxy").as_deref(), Some("strong"));
+        assert_eq!(found("127.0.0.1:8080", "").as_deref(), Some("strong"));
+        assert_eq!(found("127.0.0.1:8080", "localhost:8080").as_deref(), Some("weak"));
     }
 
     #[test]
@@ -222,5 +242,9 @@ mod tests {
         {
             assert_eq!(path_of_ours(other), None, "{other}");
         }
+        let urn = |bytes: usize| format!("/main/web/dev/resources?urn={}", "x".repeat(bytes));
+        let fits = urn(2_000);
+        assert_eq!(path_of_ours(&fits), Some(fits.as_str()));
+        assert_eq!(path_of_ours(&urn(NEXT_BYTES_MAX)), Some("/main/web/dev/resources"));
     }
 }

@@ -455,6 +455,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
         SignInError::NoSession => Reason::SignInNeeded,
         SignInError::SessionTooOld => Reason::SignInTooOld,
         SignInError::OtherSite => Reason::OtherSite,
+        SignInError::RevealedByPost => Reason::PostNeeded,
         SignInError::NoProvider(_) => Reason::ProviderNotFound,
         SignInError::ProviderDown(_) | SignInError::NoWeb => Reason::ProviderUnavailable,
         SignInError::ProviderRefused { .. }

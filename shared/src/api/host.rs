@@ -28,16 +28,14 @@ impl FromRequestParts<App> for AskedHost {
 
 impl AskedHost {
     pub(super) fn of(headers: &HeaderMap, uri: &Uri) -> Self {
-        let header = |headers: &HeaderMap, name: &str| {
-            headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
-        };
-        let host = header(headers, "X-Forwarded-Host")
-            .or_else(|| header(headers, HOST.as_str()))
-            .or_else(|| uri.authority().map(ToString::to_string))
-            .unwrap_or_default();
-        // With several proxies, the first value is the client's.
-        let host = host.split(',').next().unwrap_or_default().trim().to_owned();
-        Self(if host.len() <= HOST_BYTES_MAX { host } else { String::new() })
+        Self(named(headers, uri).into_iter().flatten().next().unwrap_or_default())
+    }
+
+    /// Whether every host that the request names is of this kind. A client can send any value for the one that a proxy
+    /// reports, so that one alone proves nothing.
+    pub(super) fn are_all(headers: &HeaderMap, uri: &Uri, is: fn(&str) -> bool) -> bool {
+        let named: Vec<String> = named(headers, uri).into_iter().flatten().collect();
+        !named.is_empty() && named.iter().all(|host| is(host))
     }
 
     /// The host as text.
@@ -65,4 +63,17 @@ impl AskedHost {
             response.headers_mut().append("X-Pulumi-Warning", value);
         }
     }
+}
+
+/// The hosts that a request names: that of `X-Forwarded-Host`, and its own.
+fn named(headers: &HeaderMap, uri: &Uri) -> [Option<String>; 2] {
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(first);
+    let own = || uri.authority().map(|authority| first(authority.as_str()));
+    [header("X-Forwarded-Host"), header(HOST.as_str()).or_else(own)]
+}
+
+/// With several proxies, the first value is the client's.
+fn first(hosts: &str) -> String {
+    let host = hosts.split(',').next().unwrap_or_default().trim();
+    if host.len() <= HOST_BYTES_MAX { host.to_owned() } else { String::new() }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -12,6 +12,7 @@ use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use super::answer::{FRAME_BYTES, Pieces, inflating};
 use super::error::Failure;
 use crate::account;
+use crate::domain::file_name::FileName;
 use crate::domain::names::Login;
 use crate::services::Error;
 use crate::services::store::compression::{gunzip_within, gzip};
@@ -95,6 +96,14 @@ pub(super) fn json_gzip(headers: &HeaderMap, gzip: Bytes) -> Answer {
         (CONTENT_ENCODING, HeaderValue::from_static("gzip")),
     ];
     Ok((headers, gzip).into_response())
+}
+
+/// Makes a browser save an answer as a file. Other clients do not read the header.
+pub(super) fn as_file(mut response: Response, file: &FileName) -> Answer {
+    let value = HeaderValue::try_from(format!("attachment; filename=\"{file}\""))
+        .map_err(|error| Error::Internal(format!("the name of a file is not a header: {error}")))?;
+    response.headers_mut().insert(CONTENT_DISPOSITION, value);
+    Ok(response)
 }
 
 /// Whether the client accepts gzip.

@@ -229,6 +229,10 @@ pub(super) enum Answered {
     NoContent,
 }
 
+/// The actions whose answers show secrets, among those that have a row with GET.
+const REVEALING: [&str; 5] =
+    ["environment.decrypt", "environment.look", "stack.export", "state.download", "state.outputs"];
+
 impl Route {
     /// A name of letters and digits, made of the method and the path: `GetApiUser`.
     pub fn id(&self) -> String {
@@ -243,11 +247,16 @@ impl Route {
             .collect()
     }
 
+    /// Whether the answer shows secrets, or all of what contains them. With the session of a browser, only POST gets it.
+    pub fn reveals(&self) -> bool {
+        self.action.is_some_and(|action| REVEALING.contains(&action))
+    }
+
     /// Whether it shows something, so that many such requests may come. They are summed up in the audit trail.
     pub fn is_frequent(&self) -> bool {
         let is_look =
             |action: &str| [".open", ".show", ".decrypt", ".check"].iter().any(|end| action.ends_with(end));
-        self.method == Method::GET || self.action.is_some_and(is_look)
+        self.method == Method::GET || self.reveals() || self.action.is_some_and(is_look)
     }
 
     /// The path as the OpenAPI document has it.

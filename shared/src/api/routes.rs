@@ -27,10 +27,10 @@ use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
 use super::route::Shapes;
 use super::shapes::{
-    anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
-    state_resource, state_resource_values, state_resources_page, state_version, state_versions, states_page,
-    statuses, templates,
+    anything, begun, checked, dependencies_of_state, downloaded, form, health_status, history_page,
+    journal_entries, of, opened, packages, policy_groups, policy_packs, rejected_writes, required_policies,
+    resource, state, state_resource, state_resource_values, state_resources_page, state_version,
+    state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};
@@ -804,6 +804,11 @@ routes! {
         auth: Token, needs: Plan, group: Head, audit: "stack.export",
         answer: Json(of::<Checkpoint<'_>>), id: ExportStackAtVersion,
     }
+    /// Download the state of a stack at a version, or get the URL of one that is longer than an answer
+    POST "/api/stacks/{org}/{project}/{stack}/export/{version}" => stacks::download {
+        auth: Token, needs: Plan, group: Head, audit: "stack.export",
+        answer: Json(downloaded), id: ExportStackAtVersionByPost,
+    }
     /// Import a state as the next version of a stack
     POST "/api/stacks/{org}/{project}/{stack}/import" => stacks::import {
         auth: Token, needs: Apply, group: Head, audit: "stack.import",
@@ -1082,6 +1087,11 @@ routes! {
         auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
         answer: Yaml, id: DecryptEnvironment_esc_environments,
     }
+    /// Get the definition of an environment, with its secrets, as a browser asks for it
+    POST "/api/esc/environments/{org}/{project}/{environment}/decrypt" => environments::decrypt {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
+        answer: Yaml, id: DecryptEnvironmentByPost,
+    }
     /// Open an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/open" => environments::open {
         auth: Token, needs: Plan, group: Environments, audit: "environment.open",
@@ -1093,6 +1103,12 @@ routes! {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
         query: [query::PROPERTY],
         answer: Json(opened), id: ReadOpenEnvironment_esc_environments,
+    }
+    /// Get the values of an opened environment, as a browser asks for them
+    POST "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::opened_values {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.look",
+        query: [query::PROPERTY],
+        answer: Json(opened), id: ReadOpenEnvironmentByPost,
     }
     /// Clone an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/clone" => environments::clone {
@@ -1173,6 +1189,12 @@ routes! {
     environments::decrypt {
         auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
         answer: Yaml, id: DecryptEnvironment_esc_environments_versions,
+    }
+    /// Get the definition of a revision, with its secrets, as a browser asks for it
+    POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/decrypt" =>
+    environments::decrypt {
+        auth: Token, needs: Plan, group: Environments, audit: "environment.decrypt",
+        answer: Yaml, id: DecryptEnvironmentRevisionByPost,
     }
     /// Open a revision of an environment
     POST "/api/esc/environments/{org}/{project}/{environment}/versions/{version}/open" => environments::open {
@@ -1432,6 +1454,11 @@ routes! {
         auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
         answer: Json(of::<Outputs>), id: GetStateOutputs,
     }
+    /// Get the outputs of a Terraform state, with their values, as a browser asks for them
+    POST "/api/tfstates/{guid}/outputs" => states::outputs {
+        auth: Token, needs: Outputs, group: Tfstate, audit: "state.outputs",
+        answer: Json(of::<Outputs>), id: GetStateOutputsByPost,
+    }
     /// Get the schemas of the outputs of a Terraform state
     GET "/api/tfstates/{guid}/schemas" => states::schemas {
         auth: Token, needs: View, group: Tfstate,
@@ -1480,6 +1507,11 @@ routes! {
     GET "/api/tfstates/{guid}/versions/{version}/text" => states::text {
         auth: Token, needs: Plan, group: Tfstate, audit: "state.download",
         answer: Json(anything), id: GetStateText,
+    }
+    /// Download the text of a version of a Terraform state, as a browser asks for it
+    POST "/api/tfstates/{guid}/versions/{version}/text" => states::text {
+        auth: Token, needs: Plan, group: Tfstate, audit: "state.download",
+        answer: Json(anything), id: GetStateTextByPost,
     }
     /// Compare two versions of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" => states::diff {

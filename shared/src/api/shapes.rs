@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 pub(super) use crate::wire::schema::of;
 
 use crate::wire::environments::{Diagnostics, Evaluated, FoundValue};
-use crate::wire::pulumi::{Checkpoint, CreatedUpdate, History, OfStack, ServiceHistory, StartedUpdate};
+use crate::wire::pulumi::{Checkpoint, CreatedUpdate, DownloadAt, History, OfStack, ServiceHistory, StartedUpdate};
 use crate::wire::resources::{ResourceDetail, ResourceRow};
 use crate::wire::schema::{both, page};
 use crate::wire::state_resources::{Around, OfText, Resource, Resources, Values};
@@ -50,6 +50,11 @@ pub(super) fn packages() -> Value {
 
 pub(super) fn templates() -> Value {
     list("templates", &anything())
+}
+
+/// The state itself, as a file. If it is longer than an answer may be, where it is.
+pub(super) fn downloaded() -> Value {
+    json!({ "anyOf": [of::<Checkpoint<'_>>(), of::<DownloadAt>()] })
 }
 
 /// With a page in the query, the answer has the shape of Pulumi Cloud's console.

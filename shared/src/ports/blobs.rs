@@ -110,10 +110,16 @@ pub trait Blobs: Send + Sync + 'static {
     async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError>;
 
     /// A URL under which its holder may read the blob, a gzip of JSON, for `valid_for`, under another
-    /// host name than ours and without other credentials. `None` if the store has no such URLs. It is
+    /// host name than ours and without other credentials. A browser saves it as a file of this name,
+    /// which has ASCII letters, digits, `.`, `_` and `-` only. `None` if the store has no such URLs. It is
     /// as good as the blob: never log it.
-    async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {
-        let _ = (key, valid_for);
+    async fn signed_url(
+        &self,
+        key: &BlobKey,
+        valid_for: Duration,
+        file: &str,
+    ) -> Result<Option<SignedUrl>, PortError> {
+        let _ = (key, valid_for, file);
         Ok(None)
     }
 

@@ -493,6 +493,13 @@ pub struct UpdateStatus {
     pub events: Vec<String>,
 }
 
+/// The answer to `POST {stack}/export/{version}`, if the state is longer than an answer may be.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct DownloadAt {
+    /// Where the store itself serves the state, for a minute and to everyone. A browser saves it as a file.
+    pub url: String,
+}
+
 /// The answer to `POST {stack}/import`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Imported {

@@ -63,6 +63,7 @@ reasons! {
     403 "update_over" UpdateOver: "The update has ended or cannot continue, and the server stores nothing more from its client.";
     403 "sign_in_refused" SignInRefused: "The provider, or a rule for its people, does not let the person in.";
     403 "other_site" OtherSite: "Another site, or a client that is not a browser, sent the form of a page.";
+    403 "post_needed" PostNeeded: "The session of a browser gets secrets by POST alone. Send the request with POST, or with an access token.";
     404 "not_supported" NotSupported: "The server has no feature at this path.";
     404 "organization_not_found" OrganizationNotFound: "The organization does not exist, or the caller is not a member.";
     404 "team_not_found" TeamNotFound: "The organization has no such team.";

@@ -176,11 +176,16 @@ impl Blobs for S3Blobs {
         }
     }
 
-    async fn signed_url(&self, key: &BlobKey, valid_for: Duration) -> Result<Option<SignedUrl>, PortError> {
+    async fn signed_url(
+        &self,
+        key: &BlobKey,
+        valid_for: Duration,
+        file: &str,
+    ) -> Result<Option<SignedUrl>, PortError> {
         let presigning =
             PresigningConfig::expires_in(valid_for).map_err(|error| PortError::not_done(SIGNING, error))?;
-        // The signature covers the headers of the answer: the client inflates gzip, and no cache on the way
-        // keeps it.
+        // The signature covers the headers of the answer: the client inflates gzip, no cache on the way
+        // keeps it, and a browser saves it instead of showing it.
         let signed = self
             .client
             .get_object()
@@ -189,6 +194,7 @@ impl Blobs for S3Blobs {
             .response_content_encoding("gzip")
             .response_content_type("application/json")
             .response_cache_control("no-store")
+            .response_content_disposition(format!("attachment; filename=\"{file}\""))
             .presigned(presigning)
             .await
             .map_err(|error| PortError::not_done(SIGNING, error))?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, TryStreamExt as _, stream};
 
@@ -15,8 +15,9 @@ use crate::api::audit::REFUSED;
 use crate::api::error::Failure;
 use crate::api::path::OrgPath;
 use crate::api::query::{Parameters, position, write_position};
-use crate::api::response::{Answer, json, json_list};
+use crate::api::response::{Answer, as_file, json, json_list};
 use crate::api::route::Route;
+use crate::domain::file_name::FileName;
 use crate::domain::names::OrgName;
 use crate::domain::role::Right;
 use crate::ports::{Order, Timestamp};
@@ -72,8 +73,9 @@ pub(crate) async fn export(
     query: Parameters,
     headers: HeaderMap,
 ) -> Answer {
+    let name = org.0.clone();
     let (form, pages) = export_pages(app, caller, org, query, &headers, StartIs::Earliest).await?;
-    Ok(text(form, Body::from_stream(pages)))
+    text(form, &name, Body::from_stream(pages))
 }
 
 /// The first version of [`export`], whose text is always compressed.
@@ -84,19 +86,21 @@ pub(crate) async fn export_v1(
     query: Parameters,
     headers: HeaderMap,
 ) -> Answer {
+    let name = org.0.clone();
     let (form, pages) = export_pages(app, caller, org, query, &headers, StartIs::Latest).await?;
     // A gzip may consist of several members in a row.
-    let mut response = text(form, Body::from_stream(pages.map_ok(|text| gzip(&text))));
+    let mut response = text(form, &name, Body::from_stream(pages.map_ok(|text| gzip(&text))))?;
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     Ok(response)
 }
 
-fn text(form: Form, body: Body) -> Response {
-    let name = match form {
-        Form::Cef => "attachment; filename=\"auditlog.cef\"",
-        Form::Csv | Form::JsonLines => "attachment; filename=\"auditlog.csv\"",
+fn text(form: Form, org: &OrgName, body: Body) -> Answer {
+    let extension = match form {
+        Form::Cef => "cef",
+        Form::Csv | Form::JsonLines => "csv",
     };
-    ([(CONTENT_TYPE, form.media_type()), (CONTENT_DISPOSITION, name)], body).into_response()
+    let response = ([(CONTENT_TYPE, form.media_type())], body).into_response();
+    as_file(response, &FileName::of_trail(org, extension))
 }
 
 /// What is left of an export.

@@ -15,8 +15,9 @@ use crate::api::path::{OrgPath, ProgramPath, ProjectPath, StackPath, TagPath, Ve
 use crate::api::query::{self, Parameters, position};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{
-    Answer, EMPTY_DEPLOYMENT, json, json_gzip, json_list, json_text, no_content, user_named,
+    Answer, EMPTY_DEPLOYMENT, as_file, json, json_gzip, json_list, json_text, no_content, user_named,
 };
+use crate::domain::file_name::FileName;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use crate::domain::update::Outcome;
@@ -33,9 +34,9 @@ use crate::services::{Error, stacks, updates};
 use crate::wire::Members;
 use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
-    Config, CreateStack, CurrentOperation, DeletedStack, DeletedStackUpdate, DeletedStacks, Imported,
-    NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata, StackSummary,
-    StackTag, Stacks, TransferStack,
+    Config, CreateStack, CurrentOperation, DeletedStack, DeletedStackUpdate, DeletedStacks, DownloadAt,
+    Imported, NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata,
+    StackSummary, StackTag, Stacks, TransferStack,
 };
 use crate::wire::resources::RestoredStack;
 
@@ -439,7 +440,8 @@ pub(crate) async fn metadata(
     })
 }
 
-/// The published deployment of a version, or the current one.
+/// The published deployment of a version, or the current one. If it is too long for the gateway, the client is led to the
+/// store.
 pub(crate) async fn export(
     State(app): State<App>,
     caller: Caller,
@@ -448,15 +450,40 @@ pub(crate) async fn export(
     headers: HeaderMap,
     gateway: Gateway,
 ) -> Answer {
-    match (
-        stacks::export_within(&app, &caller, &address, version, gateway.stored_bytes_max()).await?,
-        version,
-    ) {
-        (Some(Exported::Gzip(gzip)), _) => json_gzip(&headers, gzip),
-        (Some(Exported::At(SignedUrl(url))), _) => redirect(&url),
-        (None, None) => Ok(json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes()))),
-        (None, Some(version)) => Err(StackError::NoVersion { address, version }.into()),
-    }
+    exported(&app, &caller, &address, version, (&headers, gateway), |url| redirect(&url)).await
+}
+
+/// The same for the console. A page follows no redirect to another host, so it gets the URL as JSON, and the browser saves
+/// what is there.
+pub(crate) async fn download(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    VersionPath(version): VersionPath,
+    headers: HeaderMap,
+    gateway: Gateway,
+) -> Answer {
+    exported(&app, &caller, &address, version, (&headers, gateway), |url| json(&DownloadAt { url })).await
+}
+
+async fn exported(
+    app: &App,
+    caller: &Caller,
+    address: &StackAddress,
+    version: Option<u64>,
+    (headers, gateway): (&HeaderMap, Gateway),
+    elsewhere: fn(String) -> Answer,
+) -> Answer {
+    let bytes_max = gateway.stored_bytes_max();
+    let response = match (stacks::export_within(app, caller, address, version, bytes_max).await?, version) {
+        (Some(Exported::Gzip(gzip)), _) => json_gzip(headers, gzip)?,
+        (Some(Exported::At(SignedUrl(url))), _) => return elsewhere(url),
+        (None, None) => json_text(Bytes::from_static(EMPTY_DEPLOYMENT.as_bytes())),
+        (None, Some(version)) => {
+            return Err(StackError::NoVersion { address: address.clone(), version }.into());
+        }
+    };
+    as_file(response, &FileName::of_stack(address, version))
 }
 
 /// The current outputs, for stack references and `pulumi stack output`, without the rest of the state.

@@ -13,7 +13,8 @@ use crate::api::body::{Body, JsonBody};
 use crate::api::path::{OrgPath, OtherVersionPath, StackPath, StatePath, StateVersionPath};
 use crate::api::query::{Pairs, Parameters, parse_position, position, write_position};
 use crate::api::request_context::RequestContext;
-use crate::api::response::{Answer, json, json_gzip, json_list, json_of, no_content};
+use crate::api::response::{Answer, as_file, json, json_gzip, json_list, json_of, no_content};
+use crate::domain::file_name::FileName;
 use crate::domain::ids::StateId;
 use crate::domain::names::{ProjectName, StateAddress, StateName};
 use crate::domain::tfstate::{Filter, LabelChanges, LabelKey, StateStatus, Violation, read_changes};
@@ -429,7 +430,7 @@ pub(crate) async fn version(
     }
 }
 
-/// The text of a version, as its client sent it.
+/// The text of a version, as its client sent it. A browser saves it as a file.
 pub(crate) async fn text(
     State(app): State<App>,
     caller: Caller,
@@ -441,7 +442,7 @@ pub(crate) async fn text(
     let (address, gzip) = states::versions::download(&app, &caller, &state, &which).await?;
     context.state_named(&address);
     context.detail(format!("version {which}"));
-    json_gzip(&headers, gzip)
+    as_file(json_gzip(&headers, gzip)?, &FileName::of_state(&address, &which.to_string()))
 }
 
 /// The differences between two texts, without values.

@@ -15,6 +15,9 @@ pub enum SignInError {
     /// Another site made the browser send this request.
     #[error("the request does not come from a page of this server: open the page again, and use its button")]
     OtherSite,
+    /// A browser asked with GET for what contains secrets.
+    #[error("a browser gets secrets by POST alone: send the request with POST, or with an access token")]
+    RevealedByPost,
     /// The page was opened at an address over plain HTTP that is not this machine.
     #[error("signing in needs HTTPS: open this server at its https:// address")]
     NotSecure,

@@ -325,6 +325,7 @@ fn sign_ins() -> Vec<SignInError> {
         S::NoSession,
         S::SessionTooOld,
         S::OtherSite,
+        S::RevealedByPost,
         S::NotSecure,
         S::NoProvider(provider()),
         S::ProviderExists(provider()),

@@ -27,6 +27,7 @@ use super::updates::{next_version, publish};
 use super::{Error, audit, store, updates};
 use crate::context::Context;
 use crate::domain::access::{NameRange, Tags, Unit};
+use crate::domain::file_name::FileName;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{OrgName, ProjectName, StackAddress};
 use crate::domain::update::{Outcome, Update};
@@ -529,7 +530,7 @@ pub async fn export_within(
     };
     let Some(snapshot) = snapshot else { return Ok(None) };
     if snapshot.bytes_gzip > bytes_max
-        && let Some(url) = store::signed_url(ctx, &snapshot.blob).await?
+        && let Some(url) = store::signed_url(ctx, &snapshot.blob, &FileName::of_stack(address, version)).await?
     {
         return Ok(Some(Exported::At(url)));
     }

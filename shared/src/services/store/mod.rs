@@ -25,6 +25,7 @@ use tracing::{Instrument as _, trace_span};
 use super::Error;
 use crate::account::{self, Full};
 use crate::context::Context;
+use crate::domain::file_name::FileName;
 use crate::layout::{self, Key, KeyPrefix, Payload, Record, Stored};
 use crate::limits::SIGNED_URL_VALID;
 use crate::ports::{
@@ -329,10 +330,15 @@ pub(super) async fn fetch_within(
     }
 }
 
-/// A URL at which the store itself serves a blob; `None` if the store does not support this.
-pub(super) async fn signed_url(ctx: &Context, key: &str) -> Result<Option<SignedUrl>, Error> {
+/// A URL at which the store itself serves a blob, which a browser saves as this file; `None` if the store does not support
+/// this.
+pub(super) async fn signed_url(
+    ctx: &Context,
+    key: &str,
+    file: &FileName,
+) -> Result<Option<SignedUrl>, Error> {
     let parsed = BlobKey::parse(key).ok_or_else(|| Error::Broken(format!("{key:?} is not a blob key")))?;
-    Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID).await?)
+    Ok(ctx.blobs.signed_url(&parsed, SIGNED_URL_VALID, file.as_str()).await?)
 }
 
 /// Reads a blob without checking its hash, if it exists. Reserves memory for its bytes, and for work that needs `factor`
