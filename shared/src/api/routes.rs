@@ -892,7 +892,7 @@ routes! {
     /// Get one resource of a stack, without its secrets
     GET "/api/stacks/{org}/{project}/{stack}/resource" => resources::resource {
         auth: Token, needs: View, group: Read,
-        query: [query::URN, query::VERSION, query::DELETE],
+        query: [query::URN, query::VERSION, query::DELETE, query::SHORT],
         answer: Json(resource), id: GetStackResourceRow,
     }
     /// List the versions that changed a resource of a stack

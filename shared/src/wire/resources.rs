@@ -171,6 +171,9 @@ pub struct ResourceDetail {
     /// The caller has no right to see values.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub values_hidden: bool,
+    /// The bytes of inputs and outputs, if they were left out because of their length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values_bytes: Option<u64>,
     /// The first 300 resources that it refers to.
     pub dependencies: Vec<RelatedResource>,
     pub dependency_count: u64,

@@ -185,7 +185,7 @@ const definition = createRoute({
     version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
   }),
 });
-const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(openedPages, "Values") });
+const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(openedPages, "Values"), validateSearch: filterSearch });
 const revisions = createRoute({
   getParentRoute: () => environment,
   path: "/revisions",
@@ -287,11 +287,11 @@ const dependencies = createRoute({
   }),
 });
 
-// Addresses that clients know, of what this console does not show.
+// Addresses that clients know, of what this console does not show. Projects may have the same names, so they are complete.
 const elsewhere = [
   createRoute({ getParentRoute: () => root, path: "/$org/resources", component: () => <NotHere what="search" /> }),
-  createRoute({ getParentRoute: () => root, path: "/$org/insights/$", component: () => <NotHere what="policies" /> }),
-  createRoute({ getParentRoute: () => root, path: "/$org/neo/$", component: () => <NotHere what="ai" /> }),
+  createRoute({ getParentRoute: () => root, path: "/$org/insights/policypacks/$name/$tag", component: () => <NotHere what="policies" /> }),
+  createRoute({ getParentRoute: () => root, path: "/$org/neo/tasks/$task", component: () => <NotHere what="ai" /> }),
   createRoute({ getParentRoute: () => root, path: "/claim/$", component: () => <NotHere what="claim" /> }),
 ];
 

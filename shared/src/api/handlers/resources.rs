@@ -84,6 +84,10 @@ fn which(query: &HashMap<String, String>) -> Result<Which<'_>, Error> {
     Ok(Which { urn: urn(query), version: version(query)?, is_delete })
 }
 
+/// The inputs and outputs of one resource that a page shows, in bytes, at most: as many as the attributes of a resource of a
+/// Terraform state.
+const SHORT_BYTES_MAX: usize = 4 << 20;
+
 /// One resource, without its secrets.
 pub(crate) async fn resource(
     State(app): State<App>,
@@ -94,17 +98,25 @@ pub(crate) async fn resource(
     let detail = Box::pin(get(&app, &caller, &address, which(&query)?)).await?;
     let raw = |text: Option<String>| text.and_then(|text| RawValue::from_string(text).ok());
     let related = |related: Vec<Related>| related.into_iter().map(shown_related).collect();
-    let Detail { mut row, view, .. } = detail;
+    let Detail { mut row, mut view, .. } = detail;
     row.id = view.id;
-    let texts = [&view.inputs, &view.outputs].into_iter().flatten().map(String::len);
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let values = length(&view.inputs) + length(&view.outputs);
+    let is_short = query.get("short").is_some_and(|short| short == "true");
+    let is_left_out = is_short && values > SHORT_BYTES_MAX;
+    if is_left_out {
+        (view.inputs, view.outputs) = (None, None);
+    }
     let others = detail.dependencies.iter().chain(&detail.dependents).map(|related| related.row.bytes());
-    let bytes = texts.chain(others).sum::<usize>() + row.bytes();
+    let shown = if is_left_out { 0 } else { values };
+    let bytes = others.sum::<usize>() + shown + row.bytes();
     let more = ResourceDetail {
         version: detail.version,
         history_from: detail.since,
         inputs: raw(view.inputs),
         outputs: raw(view.outputs),
         values_hidden: !detail.sees_values,
+        values_bytes: is_left_out.then(|| u64::try_from(values).unwrap_or(u64::MAX)),
         dependencies: related(detail.dependencies),
         dependency_count: detail.dependency_count,
         dependents: related(detail.dependents),

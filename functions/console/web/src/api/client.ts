@@ -296,11 +296,6 @@ export function address<Path extends keyof paths>(path: Path, names: In<Path & s
   );
 }
 
-/** Reads an answer as text. */
-export async function text(url: string, signal?: AbortSignal): Promise<string> {
-  return (await send(new Request(url, { headers: CONSOLE, signal }))).text();
-}
-
 /** A definition of an environment. */
 export interface Definition {
   text: string;
@@ -309,14 +304,21 @@ export interface Definition {
   etag: string;
 }
 
-export async function readDefinition(url: string, signal?: AbortSignal): Promise<Definition> {
-  const response = await send(new Request(url, { headers: CONSOLE, signal }));
+async function definitionOf(request: Request): Promise<Definition> {
+  const response = await send(request, false);
   return {
     text: await response.text(),
     revision: Number(response.headers.get("pulumi-esc-revision")),
     etag: response.headers.get("etag") ?? "",
   };
 }
+
+/** Reads a definition, with sealed secrets. */
+export const readDefinition = (url: string, signal?: AbortSignal) =>
+  definitionOf(new Request(url, { headers: CONSOLE, signal }));
+
+/** Reads a definition in plain text, which the audit trail records. */
+export const decryptDefinition = (url: string) => definitionOf(new Request(url, { method: "POST", headers: CONSOLE }));
 
 /** Sends a definition, and returns the JSON that the server answers. `etag` is of the one that it replaces. */
 export async function sendDefinition(
@@ -341,11 +343,29 @@ export function parse(text: string): unknown {
   return JSON.parse(text, exact);
 }
 
-/** Saves an answer as a file, byte for byte. */
-export async function download(url: string, name: string): Promise<void> {
-  const response = await send(new Request(url, { headers: CONSOLE }));
+/**
+ * Saves an answer as a file, byte for byte, under the name that the server gives it. The page reads nothing of it. An answer
+ * that is too long for the server's gateway has the address at which the store serves the file. The browser saves that
+ * too, and stays on the page.
+ */
+export async function download(url: string, method: "GET" | "POST" = "POST"): Promise<void> {
+  const response = await send(new Request(url, { method, headers: CONSOLE }), false);
+  const name = /filename="([\w.-]+)"/.exec(response.headers.get("Content-Disposition") ?? "")?.[1];
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await response.blob());
+  if (name === undefined) {
+    const found = (await response.json()) as { url?: unknown };
+    if (typeof found.url !== "string" || !/^https?:/.test(found.url)) {
+      throw new ApiError(response.status, "", "The server sent something else than a file. Nothing was saved.");
+    }
+    link.href = found.url;
+    link.rel = "noreferrer";
+    link.click();
+    return;
+  }
+  const file = await response.blob().catch(() => {
+    throw new ApiError(0, "", "The download broke off, and nothing was saved.");
+  });
+  link.href = URL.createObjectURL(file);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

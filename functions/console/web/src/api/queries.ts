@@ -217,12 +217,11 @@ export const updateStatus = (name: StackName, id: string, isLive: boolean) =>
     refetchInterval: isLive ? 5_000 : false,
   });
 
-export function exportAddress(name: StackName, version?: number): string {
-  const path = "/api/stacks/{orgName}/{projectName}/{stackName}/export";
-  return version === undefined
-    ? address(path, stackPath(name))
-    : address(`${path}/{version}` as const, { ...stackPath(name), version: String(version) });
-}
+export const exportAddress = (name: StackName, version: number) =>
+  address("/api/stacks/{orgName}/{projectName}/{stackName}/export/{version}", {
+    ...stackPath(name),
+    version: String(version),
+  });
 
 /** A resource in the tree of a version. */
 export interface ResourceRow {
@@ -348,6 +347,8 @@ export interface OneResource extends ResourceRow {
   sourcePosition?: string;
   /** Whether the person may not see values. */
   valuesHidden?: boolean;
+  /** How many bytes its properties have, if they are too long to be here. */
+  valuesBytes?: number;
 }
 
 /** Names a resource of a version. */
@@ -368,7 +369,8 @@ export const resource = (name: StackName, of: ResourceName) =>
   queryOptions({
     queryKey: ["resource", name, of],
     queryFn: async ({ signal }) => {
-      const found = await readExactly(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
+      const query = { ...resourceQuery(of), short: true };
+      const found = await readExactly(`${STACK}/resource`, stackPath(name), query, signal);
       const { inputs, outputs, ...rest } = found as OneResource;
       return { ...rest, inputs: resealed(inputs), outputs: resealed(outputs) } as OneResource;
     },
@@ -663,7 +665,11 @@ export const tokens = (owner: TokenOwner) =>
 export const deletedStates = (org: string) =>
   queryOptions({
     queryKey: ["deleted-states", org],
-    queryFn: ({ signal }) => read("/api/orgs/{orgName}/tfstate-removed", { orgName: org }, {}, signal),
+    queryFn: ({ signal }) =>
+      bounded<DeletedState>(LIST_MAX, async (continuationToken) => {
+        const page = await read("/api/orgs/{orgName}/tfstate-removed", { orgName: org }, { continuationToken }, signal);
+        return { items: page.states, next: page.continuationToken };
+      }),
   });
 
 /** What is asked of the audit trail. */

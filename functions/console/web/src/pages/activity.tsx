@@ -4,8 +4,8 @@ import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackName, Update } from "../api/queries";
-import { duration, kind, plain, visible } from "../format";
-import { Card, Changes, Empty, Loaded, More, Result, Table, Time, useTitle } from "../ui/parts";
+import { duration, kind, number, plain, visible } from "../format";
+import { Card, Changes, Empty, Loaded, More, Notice, Result, Table, Time, useTitle } from "../ui/parts";
 import { useStackName } from "./stack";
 
 /** Where an update came from: a pull request, a commit, a CI. */
@@ -96,6 +96,9 @@ export function Activity() {
               <Row key={update.updateID} name={name} update={update} isPreview />
             ))}
           </Table>
+          {previews.data.total > previews.data.updates.length && (
+            <Notice>Here are the newest {number(previews.data.updates.length)}.</Notice>
+          )}
         </Card>
       )}
     </>

@@ -49,7 +49,7 @@ export function Audit() {
     );
     const url = address("/api/orgs/{orgName}/auditlogs/v2/export", { orgName: org });
     const all = new URLSearchParams([...query, ["format", format]] as string[][]);
-    download(`${url}?${all.toString()}`, `${org}-audit.${format}`).catch(setError);
+    download(`${url}?${all.toString()}`, "GET").catch(setError);
   };
   return (
     <>

@@ -4,7 +4,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@t
 import { Link, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "react-aria-components";
-import { ApiError, type Definition, address, keepDraft, readDefinition, sendDefinition } from "../api/client";
+import { ApiError, type Definition, address, decryptDefinition, keepDraft, sendDefinition } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import {
@@ -326,7 +326,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
     });
   const decrypt = () =>
     run(async () => {
-      const plain = await readDefinition(address(`${ENVIRONMENT}/decrypt`, environmentPath(name)));
+      const plain = await decryptDefinition(address(`${ENVIRONMENT}/decrypt`, environmentPath(name)));
       if (plain.etag !== definition.etag) {
         await client.refetchQueries({ queryKey: queries.definition(name).queryKey });
       }
@@ -418,7 +418,7 @@ function OldRevision({ name, revision }: { name: EnvironmentName; revision: numb
     const names = { ...environmentPath(name), version: String(revision) };
     setError(undefined);
     try {
-      setPlain((await readDefinition(address(`${ENVIRONMENT}/versions/{version}/decrypt`, names))).text);
+      setPlain((await decryptDefinition(address(`${ENVIRONMENT}/versions/{version}/decrypt`, names))).text);
     } catch (error) {
       setError(error);
     }

@@ -113,45 +113,48 @@ export function Deleted() {
     <>
       <h1>Deleted</h1>
       <Stacks org={org} />
-      <Card title="Deleted states" count={states.data?.states.length}>
+      <Card title="Deleted states" count={states.data?.items.length}>
         <Loaded of={states}>
-          {({ states }) =>
-            states.length === 0 ? (
+          {({ items, more }) =>
+            items.length === 0 ? (
               <Empty icon="state" title="No deleted state is kept" />
             ) : (
-              <Table label="Deleted states" head={["State", "Resources", "Deleted", "Erased", ""]}>
-                {states.map((state) => (
-                  <tr key={state.id}>
-                    <td>
-                      <span className="strong">
-                        {state.project}/{state.state}
-                      </span>
-                      <div className="faint">
-                        {state.version === 0 ? "never written" : `version ${number(state.version)}`}
-                      </div>
-                    </td>
-                    <td>{typeof state.resourceCount === "number" ? number(state.resourceCount) : "unknown"}</td>
-                    <td>
-                      <Time at={state.removed} />
-                      <div className="faint">by {state.removedBy}</div>
-                    </td>
-                    <td>
-                      <Time at={state.until} />
-                    </td>
-                    <td className="actions pinned">
-                      {may("member", { project: state.project, name: state.state, tags: state.labels }) && (
-                        <Button
-                          className="button small"
-                          aria-label={`Undelete ${state.project}/${state.state}`}
-                          onPress={() => setUndeleted(state)}
-                        >
-                          Undelete
-                        </Button>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </Table>
+              <>
+                <Table label="Deleted states" head={["State", "Resources", "Deleted", "Erased", ""]}>
+                  {items.map((state) => (
+                    <tr key={state.id}>
+                      <td>
+                        <span className="strong">
+                          {state.project}/{state.state}
+                        </span>
+                        <div className="faint">
+                          {state.version === 0 ? "never written" : `version ${number(state.version)}`}
+                        </div>
+                      </td>
+                      <td>{typeof state.resourceCount === "number" ? number(state.resourceCount) : "unknown"}</td>
+                      <td>
+                        <Time at={state.removed} />
+                        <div className="faint">by {state.removedBy}</div>
+                      </td>
+                      <td>
+                        <Time at={state.until} />
+                      </td>
+                      <td className="actions pinned">
+                        {may("member", { project: state.project, name: state.state, tags: state.labels }) && (
+                          <Button
+                            className="button small"
+                            aria-label={`Undelete ${state.project}/${state.state}`}
+                            onPress={() => setUndeleted(state)}
+                          >
+                            Undelete
+                          </Button>
+                        )}
+                      </td>
+                    </tr>
+                  ))}
+                </Table>
+                {more && <Notice>Here are the first {number(queries.LIST_MAX)}, by name.</Notice>}
+              </>
             )
           }
         </Loaded>

@@ -7,11 +7,14 @@ import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
 import type { Member } from "../api/queries";
-import { visible } from "../format";
+import { number, visible } from "../format";
 import { useIsAdmin, useLogin } from "../rights";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Confirm, Line, Loaded, Once, RowMenu, Search, Table, Time, useTitle } from "../ui/parts";
+import { Badge, Card, Confirm, Line, Loaded, Notice, Once, RowMenu, Search, Table, Time, useTitle } from "../ui/parts";
 import { RoleChoice, useOrg } from "./orgparts";
+
+/** Members that are drawn, at most. */
+const SHOWN = 500;
 
 interface Invitation {
   user: string;
@@ -222,28 +225,35 @@ export function Members() {
           />
         </div>
         <Loaded of={members}>
-          {({ members }) => (
-            <Table label="Members" head={["Login", "Role", ...(isAdmin ? [""] : [])]}>
-              {members
-                .filter(({ user }) => user.githubLogin.toLowerCase().includes(typed.toLowerCase()))
-                .slice(0, 500)
-                .map((member) => (
-                  <tr key={member.user.githubLogin}>
-                    <td className="strong">
-                      <Icon name="person" /> {member.user.githubLogin}
-                    </td>
-                    <td>
-                      <Badge tone={member.fgaRole.name === "admin" ? "busy" : "plain"}>{member.fgaRole.name}</Badge>
-                    </td>
-                    {isAdmin && (
-                      <td className="actions pinned">
-                        <RowMenu of={member.user.githubLogin} actions={actions(member)} />
+          {({ members }) => {
+            const found = members.filter(({ user }) => user.githubLogin.toLowerCase().includes(typed.toLowerCase()));
+            return (
+              <>
+                <Table label="Members" head={["Login", "Role", ...(isAdmin ? [""] : [])]}>
+                  {found.slice(0, SHOWN).map((member) => (
+                    <tr key={member.user.githubLogin}>
+                      <td className="strong">
+                        <Icon name="person" /> {member.user.githubLogin}
                       </td>
-                    )}
-                  </tr>
-                ))}
-            </Table>
-          )}
+                      <td>
+                        <Badge tone={member.fgaRole.name === "admin" ? "busy" : "plain"}>{member.fgaRole.name}</Badge>
+                      </td>
+                      {isAdmin && (
+                        <td className="actions pinned">
+                          <RowMenu of={member.user.githubLogin} actions={actions(member)} />
+                        </td>
+                      )}
+                    </tr>
+                  ))}
+                </Table>
+                {found.length > SHOWN && (
+                  <Notice>
+                    Here are {number(SHOWN)} of {number(found.length)}. Filter by name to see the others.
+                  </Notice>
+                )}
+              </>
+            );
+          }}
         </Loaded>
         {!isAdmin && <p className="foot">Admins of {org} invite people and change roles.</p>}
       </Card>

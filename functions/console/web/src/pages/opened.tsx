@@ -1,9 +1,9 @@
 // The values of an environment, which a person opens.
 
-import { Link } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Button } from "react-aria-components";
-import { address, parse, reveal, text } from "../api/client";
+import { address, reveal } from "../api/client";
 import * as queries from "../api/queries";
 import type { EnvironmentName } from "../api/queries";
 import { type Leaf, type Properties, leaves } from "../definitions";
@@ -14,6 +14,8 @@ import { Act, Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, use
 import { ROUTE, useName } from "./environment";
 
 const { ENVIRONMENT, environmentPath } = queries;
+
+const VALUES = `${ROUTE}/values` as const;
 
 /** Rows that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
@@ -34,7 +36,8 @@ function Origin({ name, from }: { name: EnvironmentName; from: Leaf["from"] }) {
 }
 
 function OpenedValues({ name, of, onClose }: { name: EnvironmentName; of: Leaf[]; onClose: () => void }) {
-  const [typed, setTyped] = useState("");
+  const typed = useSearch({ from: VALUES }).q ?? "";
+  const navigate = useNavigate({ from: VALUES });
   const [max, setMax] = useState(SHOWN);
   const found = of.filter((leaf) => leaf.path.toLowerCase().includes(typed.trim().toLowerCase()));
   return (
@@ -47,9 +50,13 @@ function OpenedValues({ name, of, onClose }: { name: EnvironmentName; of: Leaf[]
         </Button>
       }
     >
-      {of.length > 10 && (
+      {(of.length > 10 || typed !== "") && (
         <div className="filters" role="search">
-          <Search label="Filter by path" value={typed} onChange={setTyped} />
+          <Search
+            label="Filter by path"
+            value={typed}
+            onChange={(q) => void navigate({ search: { q: q || undefined }, replace: true })}
+          />
         </div>
       )}
       {of.length === 0 ? (
@@ -105,7 +112,7 @@ export function Values() {
       const names = environmentPath(name);
       const { id } = (await reveal(address(`${ENVIRONMENT}/open`, names), undefined, signal)) as { id: string };
       const url = address(`${ENVIRONMENT}/open/{openSessionID}`, { ...names, openSessionID: id });
-      const { properties } = parse(await text(url, signal)) as { properties?: Properties };
+      const { properties } = (await reveal(url, undefined, signal)) as { properties?: Properties };
       setFound(leaves(properties));
     } catch (error) {
       if (signal.aborted) return;

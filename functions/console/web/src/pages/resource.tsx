@@ -8,7 +8,7 @@ import { ApiError } from "../api/client";
 import * as queries from "../api/queries";
 import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceName, ResourceRow, StackName } from "../api/queries";
 import { cloudPage } from "../clouds";
-import { count, kind, nameIn, number, plain, shortType, visible } from "../format";
+import { bytes, count, kind, nameIn, number, plain, shortType, visible } from "../format";
 import { useRightsOnStack } from "../rights";
 import type { ResourcesSearch } from "../router";
 import { Diff, differenceOf } from "../ui/diff";
@@ -455,8 +455,21 @@ function Has({ of: resource, named }: { of: OneResource; named: ResourceName }) 
           <Icon name="lock" /> Your role does not allow you to see values.
         </Notice>
       )}
-      <Properties title="Inputs" path="/inputs" of={resource.inputs} open={open} />
-      <Properties title="Outputs" path="/outputs" of={resource.outputs} open={open} />
+      {resource.valuesBytes === undefined ? (
+        <>
+          <Properties title="Inputs" path="/inputs" of={resource.inputs} open={open} />
+          <Properties title="Outputs" path="/outputs" of={resource.outputs} open={open} />
+        </>
+      ) : (
+        <Notice tone="warn">
+          <Icon name="warning" /> Its properties have {bytes(resource.valuesBytes)}, which is too long for a page.
+          Download a version of the stack to read them:{" "}
+          <Link className="underlined" to="/$org/$project/$stack/versions" params={name}>
+            Versions
+          </Link>
+          . Everything else is here.
+        </Notice>
+      )}
       <Links
         title="Depends on"
         of={resource.dependencies}

@@ -20,6 +20,7 @@ import {
   Facts,
   Failure,
   Loaded,
+  Notice,
   Result,
   Table,
   Time,
@@ -34,6 +35,9 @@ import { CancelUpdate } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
 const Markdown = lazy(() => import("../ui/markdown"));
+
+/** The part of an address that leads to environments. The CLI prints such addresses, so a project gives way. */
+const OF_ENVIRONMENTS = "esc";
 
 export const useStackName = (): StackName => useParams({ from: "/$org/$project/$stack" });
 
@@ -105,19 +109,30 @@ export function StackPage() {
             <Link to="/$org/$project/$stack" params={name} activeOptions={{ exact: true, includeSearch: false }}>
               Overview
             </Link>
-            <Link to="/$org/$project/$stack/resources" params={name} activeOptions={{ includeSearch: false }}>
-              Resources
-            </Link>
-            <Link to="/$org/$project/$stack/updates" params={name} activeOptions={{ includeSearch: false }}>
-              Activity
-            </Link>
-            <Link to="/$org/$project/$stack/versions" params={name} activeOptions={{ includeSearch: false }}>
-              Versions
-            </Link>
+            {project !== OF_ENVIRONMENTS && (
+              <>
+                <Link to="/$org/$project/$stack/resources" params={name} activeOptions={{ includeSearch: false }}>
+                  Resources
+                </Link>
+                <Link to="/$org/$project/$stack/updates" params={name} activeOptions={{ includeSearch: false }}>
+                  Activity
+                </Link>
+                <Link to="/$org/$project/$stack/versions" params={name} activeOptions={{ includeSearch: false }}>
+                  Versions
+                </Link>
+              </>
+            )}
             <Link to="/$org/$project/$stack/settings/options" params={name}>
               Settings
             </Link>
           </nav>
+          {project === OF_ENVIRONMENTS && (
+            <Notice tone="warn">
+              In a project with the name {OF_ENVIRONMENTS}, the addresses of these tabs are of environments: Resources,
+              Activity and Versions. Use <code>statewright stack resources</code>, <code>pulumi stack history</code> and{" "}
+              <code>pulumi stack export</code>.
+            </Notice>
+          )}
           <Outlet />
         </>
       ) : stack.error ? (

@@ -4,7 +4,7 @@ import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-quer
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { Button } from "react-aria-components";
-import { address, change, download, read } from "../api/client";
+import { address, change, download, reveal } from "../api/client";
 import * as queries from "../api/queries";
 import type { Rejected, State, StateVersion } from "../api/queries";
 import { bytes, count, number, visible } from "../format";
@@ -162,8 +162,9 @@ function Outputs({ state }: { state: State }) {
     setReading(true);
     setError(undefined);
     try {
-      const found = await read("/api/tfstates/{guid}/outputs", { guid: state.id });
-      setValues((found.outputs ?? {}) as Record<string, Output>);
+      const url = address("/api/tfstates/{guid}/outputs", { guid: state.id });
+      const found = (await reveal(url)) as { outputs: Record<string, Output> | null };
+      setValues(found.outputs ?? {});
     } catch (error) {
       setError(error);
     } finally {
@@ -462,7 +463,7 @@ export function StateVersions() {
   const save = (version: string) => {
     setError(undefined);
     const url = address("/api/tfstates/{guid}/versions/{version}/text", { guid, version });
-    download(url, `${name.project}-${name.state}-${version.slice(0, 12)}.tfstate`).catch(setError);
+    download(url).catch(setError);
   };
   const restore = async (version: string) => {
     await change("POST", "/api/tfstates/{guid}/versions/{version}/restore", { guid, version });

@@ -112,7 +112,7 @@ export function Versions() {
   useTitle("Versions", `${name.project}/${name.stack}`);
   const save = (version: number) => {
     setError(undefined);
-    download(queries.exportAddress(name, version), `${name.project}-${name.stack}-${version}.json`).catch(setError);
+    download(queries.exportAddress(name, version)).catch(setError);
   };
   const restore = async (version: number) => {
     const names = { orgName: name.org, projectName: name.project, stackName: name.stack, version: String(version) };

@@ -20,7 +20,7 @@ import {
   TextField,
 } from "react-aria-components";
 import { ApiError, keepDraft, session, signInAddress, startAnew } from "../api/client";
-import { ago, date, instant, visible } from "../format";
+import { ago, date, instant, number, visible } from "../format";
 import { MASK, textOf } from "../values";
 import { useFocusAfter } from "./focus";
 import { type IconName, Icon } from "./icons";
@@ -390,14 +390,19 @@ export function Card({
   );
 }
 
+/** Characters of a value that are drawn, at most. The button that copies it has all of them. */
+const CODE_CHARS_MAX = 100_000;
+
 /** A value as text. A long one scrolls, so the keyboard reaches it. */
 export function Code({ value, className }: { value: unknown; className?: string }) {
-  const text = visible(textOf(value));
+  const whole = textOf(value);
+  const text = visible(whole.slice(0, CODE_CHARS_MAX));
   // As many letters fit into a narrow column without scrolling.
   const isLong = text.length > 150 || text.split("\n").length > 8;
   return (
     <code className={className} tabIndex={isLong ? 0 : undefined}>
       {text}
+      {whole.length > CODE_CHARS_MAX && ` … and ${number(whole.length - CODE_CHARS_MAX)} more characters`}
     </code>
   );
 }
