@@ -1,10 +1,19 @@
 //! States that are too large for a function.
 
-use statewright_tests::app::{ORG, TestApp};
+use std::io::Read as _;
+
+use flate2::read::MultiGzDecoder;
+use serde_json::Value;
+use statewright_shared::domain::names::Login;
+use statewright_shared::services::identity::passwords;
+use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::StandIn;
 use statewright_tests::functions::Functions;
+use statewright_tests::visitor::Visitor;
 
 use crate::support::{UP, bench, export, resources};
+
+const PASSWORD: &str = "correct horse battery";
 
 /// The state is longer than a function's largest answer, and so is a batch of its journal.
 #[tokio::test]
@@ -33,6 +42,29 @@ async fn a_state_that_is_longer_than_an_answer_is_had_from_the_bucket() {
     let message =
         functions.lines().into_iter().find(|(_, line)| line.contains(signature) || line.contains("X-Amz-"));
     assert_eq!(message, None, "the URL gives access to the state, and must not be in a log");
+
+    // A page may follow no redirect to the bucket. It gets the address, and the browser saves what is there.
+    let login = Login::parse(USER).unwrap();
+    passwords::set(&functions.context, &login, PASSWORD).await.unwrap();
+    let mut alice = Visitor::new(&functions.url);
+    alice.submit("/signin", &[("login", USER), ("password", PASSWORD)]).await;
+    let cookies = alice.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    let asked = http
+        .post(format!("{}/api/stacks/{ORG}/large/dev/export/1", functions.url))
+        .header("Cookie", cookies.join("; "))
+        .header("X-Statewright-Console", "1")
+        .header("Sec-Fetch-Site", "same-origin")
+        .header("Accept-Encoding", "gzip");
+    let answer = asked.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(!answer.headers().contains_key("content-disposition"), "{answer:?}");
+    let url = answer.json::<Value>().await.unwrap()["url"].as_str().unwrap().to_owned();
+    let name = "response-content-disposition=attachment%3B%20filename%3D%22large-dev-1.json%22";
+    assert!(url.starts_with("http://127.0.0.1:") && url.contains(name), "{url}");
+    let mut text = Vec::new();
+    let gzip = http.get(&url).send().await.unwrap().bytes().await.unwrap();
+    MultiGzDecoder::new(&gzip[..]).read_to_end(&mut text).unwrap();
+    assert_eq!(resources(&serde_json::from_slice(&text).unwrap()).len(), 62);
 
     let second = cli.run(UP).await.assert_success();
     assert!(second.stderr.contains("lets through") || second.stdout.contains("lets through"), "{second}");

@@ -1293,8 +1293,8 @@ async fn a_session_works_at_the_host_that_has_its_cookie() {
     }
     // A page of another host is refused also where the browser has a cookie.
     let secure = format!("__Host-statewright={}", browser.cookies["statewright"]);
-    let call = app.get("/api/user").anonymous().header("Cookie", &secure).header("X-Statewright-Console", "1");
-    let call = call.header("Sec-Fetch-Site", "same-origin").header("Host", "state.example.com");
+    let call = app.get("/api/user").anonymous().header("Cookie", &secure).header("Host", "state.example.com");
+    let call = call.header("X-Statewright-Console", "1").header("Sec-Fetch-Site", "same-origin");
     call.header("Origin", "https://evil.example").send().await.refused(403);
 }
 

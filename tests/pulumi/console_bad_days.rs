@@ -157,3 +157,35 @@ async fn an_update_that_ends_while_it_is_cancelled_has_ended() {
     page.sees("main:not(:has-text('is running'))").await;
     page.sees(".badge:has-text('Succeeded')").await;
 }
+
+#[tokio::test]
+async fn a_state_that_no_page_could_hold_is_saved() {
+    let app = TestApp::on(BACKEND).await;
+    app.post(&format!("/api/stacks/{ORG}/web"), &json!({ "stackName": "dev" })).send().await.expect(200);
+    let resource = |name: &str, value: &str| {
+        json!({
+            "urn": format!("urn:pulumi:dev::web::pkg:m:T::{name}"), "type": "pkg:m:T", "custom": true,
+            "id": format!("id-{name}"), "inputs": {}, "outputs": { "value": value },
+        })
+    };
+    let resources = [resource("large", &"x".repeat(32_000_000)), resource("small", "just a word")];
+    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
+    let deployment = json!({ "manifest": manifest, "resources": resources });
+    let state = json!({ "version": 3, "deployment": deployment }).to_string();
+    let call = app.request(Method::POST, &format!("{}/import", stack_path()));
+    call.gzip(state.as_bytes()).send().await.expect(200);
+
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/web/dev/resources")).await;
+    page.click("[role=treeitem]:has-text('large')").await;
+    page.sees("text=Its properties have 32.0 MB, which is too long for a page").await;
+    // The page works on, with all that is not too long.
+    page.sees("h2:has-text('Depends on')").await;
+    page.click("[role=treeitem]:has-text('small')").await;
+    page.sees("code:has-text('just a word')").await;
+    page.click("[role=treeitem]:has-text('large')").await;
+    page.click("main .notice a:has-text('Versions')").await;
+    let whole = app.get(&format!("{}/export/1", stack_path())).send().await;
+    assert!(whole.bytes.len() > 32_000_000, "{}", whole.bytes.len());
+    page.saves("[aria-label='Download version 1']", "web-dev-1.json", &whole.bytes).await;
+    page.sees("td.strong:text-is('1')").await;
+}

@@ -12,6 +12,7 @@ mod browser;
 mod conflicts;
 mod console;
 mod console_bad_days;
+mod console_downloads;
 mod console_hostile;
 mod console_kept;
 mod console_keyboard;

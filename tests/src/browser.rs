@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -79,6 +80,16 @@ impl Chromium {
     /// Clicks the element with this selector of Playwright.
     pub async fn click(&mut self, what: &str) {
         self.run(&json!({ "command": "click", "what": what })).await;
+    }
+
+    /// Clicks, and expects that the browser saves exactly these bytes as a file of this name, and opens no page.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub async fn saves(&mut self, what: &str, name: &str, bytes: &[u8]) {
+        let saved = self.run(&json!({ "command": "save", "what": what })).await;
+        let sha256 = hex::encode(Sha256::digest(bytes));
+        assert_eq!(saved, json!({ "name": name, "bytes": bytes.len(), "sha256": sha256 }));
     }
 
     pub async fn press(&mut self, key: &str) {

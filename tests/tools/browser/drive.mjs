@@ -1,6 +1,8 @@
 // Drives Chromium by commands: one JSON object per line on standard input, one answer per line on standard output.
 // It ends with its input.
 
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import readline from "node:readline";
 import chromium from "@sparticuz/chromium";
 import { AxeBuilder } from "@axe-core/playwright";
@@ -74,7 +76,8 @@ async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
   context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, locale: "en-US" });
   // No test reaches another machine.
   await context.route(
-    (url) => url.hostname !== "127.0.0.1" && url.hostname !== "localhost",
+    // A page that saves a file has it in its own memory.
+    (url) => url.protocol !== "blob:" && url.hostname !== "127.0.0.1" && url.hostname !== "localhost",
     (route) => {
       // The pages of the provider do, and ours must not.
       if (isOurs()) problems.push(`asks ${route.request().url()}`);
@@ -105,6 +108,19 @@ const commands = {
   fresh,
   open: async ({ url }) => void (await page.goto(url)),
   click: async ({ what }) => void (await page.click(what)),
+  // Clicks, and takes the file that the browser saves. No page is opened for it.
+  save: async ({ what }) => {
+    const before = page.url();
+    const [saved] = await Promise.all([page.waitForEvent("download"), page.click(what)]);
+    const bytes = await readFile(await saved.path());
+    await saved.delete();
+    if (page.url() !== before || context.pages().length !== 1) throw new Error(`${page.url()} was opened`);
+    return {
+      name: saved.suggestedFilename(),
+      bytes: bytes.length,
+      sha256: createHash("sha256").update(bytes).digest("hex"),
+    };
+  },
   press: async ({ key }) => void (await page.keyboard.press(key)),
   type: async ({ text }) => void (await page.keyboard.type(text)),
   // Presses a key until the element of this role and name has the focus. A name that ends with … is the beginning of one.

@@ -529,8 +529,9 @@ pub async fn export_within(
         }
     };
     let Some(snapshot) = snapshot else { return Ok(None) };
+    let file = FileName::of_stack(address, version);
     if snapshot.bytes_gzip > bytes_max
-        && let Some(url) = store::signed_url(ctx, &snapshot.blob, &FileName::of_stack(address, version)).await?
+        && let Some(url) = store::signed_url(ctx, &snapshot.blob, &file).await?
     {
         return Ok(Some(Exported::At(url)));
     }
