@@ -906,3 +906,26 @@ async fn i10_cheap_a_history_reads_the_versions_that_changed_it() {
     // and two texts.
     assert_eq!(describe_calls(counter.take()), "4 get, 10 blob get (14)");
 }
+
+#[tokio::test]
+async fn values_that_are_too_long_are_left_out_on_request() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let (long, short) = (json!({ "a": "x".repeat(5 << 20) }), json!({ "a": "word" }));
+    let resources = [
+        with(&stack, "long", &json!({ "inputs": {}, "outputs": long })),
+        with(&stack, "short", &json!({ "inputs": {}, "outputs": short })),
+    ];
+    stack.import(&deployment(&resources)).await;
+    let get = async |name: &str, more: &str| {
+        let path = format!("/resource?urn={}{more}", quoted(&stack.urn(name)));
+        stack.get(&path).send().await.expect(200)
+    };
+    assert_eq!(get("long", "").await["outputs"], long);
+    let found = get("long", "&short=true").await;
+    assert_eq!((found.get("inputs"), found.get("outputs")), (None, None));
+    let bytes = long.to_string().len() + "{}".len();
+    assert_eq!((&found["valuesBytes"], &found["dependencyCount"]), (&json!(bytes), &json!(0)));
+    let found = get("short", "&short=true").await;
+    assert_eq!((&found["outputs"], found.get("valuesBytes")), (&short, None));
+}

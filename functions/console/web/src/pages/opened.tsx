@@ -10,7 +10,7 @@ import { type Leaf, type Properties, leaves } from "../definitions";
 import { visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
 import { Icon } from "../ui/icons";
-import { Act, Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, useTitle } from "../ui/parts";
+import { Act, Card, Code, Copy, Empty, Failure, Masked, More, Search, Table, useTitle, useTyped } from "../ui/parts";
 import { ROUTE, useName } from "./environment";
 
 const { ENVIRONMENT, environmentPath } = queries;
@@ -36,8 +36,11 @@ function Origin({ name, from }: { name: EnvironmentName; from: Leaf["from"] }) {
 }
 
 function OpenedValues({ name, of, onClose }: { name: EnvironmentName; of: Leaf[]; onClose: () => void }) {
-  const typed = useSearch({ from: VALUES }).q ?? "";
+  const search = useSearch({ from: VALUES });
   const navigate = useNavigate({ from: VALUES });
+  const [typed, setTyped] = useTyped(search.q ?? "", (q) =>
+    void navigate({ search: { q: q || undefined }, replace: true }),
+  );
   const [max, setMax] = useState(SHOWN);
   const found = of.filter((leaf) => leaf.path.toLowerCase().includes(typed.trim().toLowerCase()));
   return (
@@ -52,11 +55,7 @@ function OpenedValues({ name, of, onClose }: { name: EnvironmentName; of: Leaf[]
     >
       {(of.length > 10 || typed !== "") && (
         <div className="filters" role="search">
-          <Search
-            label="Filter by path"
-            value={typed}
-            onChange={(q) => void navigate({ search: { q: q || undefined }, replace: true })}
-          />
+          <Search label="Filter by path" value={typed} onChange={setTyped} />
         </div>
       )}
       {of.length === 0 ? (
