@@ -141,6 +141,7 @@ impl Walk<'_> {
             "/updates/1/summary",
             "/updates/1/previews",
             "/updates/1/timeline",
+            "/previews",
         ] {
             self.get(&format!("{stack}{tail}")).await?;
         }

@@ -569,6 +569,7 @@ impl Watched {
             "/updates/1/summary",
             "/updates/1/previews",
             "/updates/1/timeline",
+            "/previews",
             "/resources?filter=item&size=2",
         ] {
             self.get(&format!("{stack}{tail}")).await;

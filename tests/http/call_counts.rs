@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use statewright_shared::adapters::{
     Calls, Counter, Counting, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
 };
@@ -172,6 +172,18 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     note("history page");
     stack.get("/updates/latest").send().await.expect(200);
     note("latest update");
+    let run_of = async |tail: &str, at: &str| -> String {
+        let found = stack.get(tail).send().await.expect(200);
+        found.pointer(at).and_then(Value::as_str).expect("an ID of an update").to_owned()
+    };
+    let of_version = run_of("/updates/1", "/updateID").await;
+    taken();
+    stack.get(&format!("/updates/{of_version}")).send().await.expect(200);
+    note("update by its id");
+    let of_preview = run_of("/previews?pageSize=1", "/previews/0/updateID").await;
+    note("previews, 1 a page");
+    stack.get(&format!("/updates/{of_preview}")).send().await.expect(200);
+    note("preview by its id");
     stack.get("/updates/1/diff/1").send().await.expect(200);
     note("compare versions");
     stack.get("/resources").send().await.expect(200);
@@ -298,6 +310,9 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     outputs             2 get, 1 commit (3)
     history page        1 get, 1 query (2)
     latest update       2 get (2)
+    update by its id    3 get (3)
+    previews, 1 a page  4 get, 1 query (3)
+    preview by its id   4 get (3)
     compare versions    3 get, 2 blob get (3)
     resources           1 get, 1 blob get (2)
     resources filtered  1 get, 1 blob get (2)
@@ -459,6 +474,9 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     outputs             1 written, 2 read (3)
     history page        2 read (2)
     latest update       2 read (2)
+    update by its id    3 read (3)
+    previews, 1 a page  5 read (5)
+    preview by its id   4 read (4)
     compare versions    3 read, 2 got (5)
     resources           1 read, 1 got (2)
     resources filtered  1 read, 1 got (2)

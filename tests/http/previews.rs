@@ -98,3 +98,86 @@ async fn everything_of_a_preview_is_deleted_at_once() {
     assert_eq!((&found["total"], found["updates"].as_array().unwrap().len()), (&json!(1), 1));
     assert_eq!(found["updates"][0]["info"]["message"], "not yet");
 }
+
+/// The message and the base version of each preview on a page of all, and the token of the next page.
+async fn page_of_all(stack: &Stack<'_>, query: &str) -> (Vec<(String, u64)>, Option<String>) {
+    let found = stack.get(&format!("/previews?{query}")).send().await.expect(200);
+    let of = |one: &Value| {
+        (one["info"]["message"].as_str().unwrap().to_owned(), one["version"].as_u64().unwrap())
+    };
+    let rows = found["previews"].as_array().unwrap().iter().map(of).collect();
+    (rows, found["continuationToken"].as_str().map(str::to_owned))
+}
+
+#[tokio::test]
+async fn previews_of_all_versions_are_listed_page_by_page() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    for version in 0..3 {
+        for number in 1..=2 {
+            let message = format!("{version}.{number}");
+            preview(&stack, &message).await.complete("succeeded").await.expect(204);
+            app.advance(Duration::from_secs(1));
+        }
+        stack.publish(&[&format!("r{version}")]).await;
+    }
+    let row = |message: &str, version: u64| (message.to_owned(), version);
+    let all = [row("2.2", 2), row("2.1", 2), row("1.2", 1), row("1.1", 1), row("0.2", 0), row("0.1", 0)];
+    assert_eq!(page_of_all(&stack, "").await, (all.to_vec(), None));
+    let (first, next) = page_of_all(&stack, "pageSize=4").await;
+    assert_eq!(first, all[..4]);
+    let rest = format!("pageSize=4&continuationToken={}", next.unwrap());
+    assert_eq!(page_of_all(&stack, &rest).await, (all[4..].to_vec(), None));
+    // A position of another list.
+    for token in ["ViMwMDAwMDAwMDAwMDAwMDAwMDAwMQ", "!"] {
+        stack.get(&format!("/previews?continuationToken={token}")).send().await.refused(400);
+    }
+    // Those of an old version are erased with their time, and not with the version.
+    app.advance(91 * DAY);
+    sweep::sweep(&app.context).await.unwrap();
+    assert_eq!(page_of_all(&stack, "").await, (Vec::new(), None));
+}
+
+#[tokio::test]
+async fn a_preview_or_an_update_is_found_by_its_id() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let planned = preview(&stack, "planned").await;
+    let by_id = async |id: &str| stack.get(&format!("/updates/{id}")).send().await;
+    let running = by_id(&planned.id).await.expect(200);
+    assert_eq!((&running["info"]["result"], &running["version"]), (&json!("in-progress"), &json!(0)));
+    planned.complete("succeeded").await.expect(204);
+    let run = stack.begin().await;
+    let running = by_id(&run.id).await.expect(200);
+    assert_eq!((&running["info"]["result"], &running["version"]), (&json!("in-progress"), &json!(1)));
+    assert_eq!(running["info"]["kind"], "update");
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    run.complete("succeeded").await.expect(204);
+
+    // After the update, the preview is what it was, and the update is the entry of its version.
+    let found = by_id(&planned.id).await.expect(200);
+    assert_eq!(found["requestedBy"]["githubLogin"], USER);
+    assert_eq!(found["info"]["message"], "planned");
+    assert_eq!(found["info"]["kind"], "preview");
+    assert_eq!(found["info"]["result"], "succeeded");
+    assert_eq!((&found["version"], &found["latestVersion"]), (&json!(0), &json!(1)));
+    assert_eq!(by_id(&run.id).await.expect(200), stack.get("/updates/1").send().await.expect(200));
+
+    // A client that is gone ends no preview.
+    let left = preview(&stack, "left alone").await;
+    app.advance(Duration::from_secs(3600));
+    assert_eq!(by_id(&left.id).await.expect(200)["info"]["result"], "failed");
+    // Created alone, an update has not started.
+    let created = stack.created().await;
+    let found = by_id(&created.id).await.expect(200);
+    assert_eq!((&found["info"]["result"], &found["version"]), (&json!("not-started"), &json!(0)));
+
+    // No other stack finds it, and its own does as long as it is kept.
+    let other = Stack::new(&app).await;
+    other.get(&format!("/updates/{}", planned.id)).send().await.refused(404);
+    app.advance(91 * DAY);
+    sweep::sweep(&app.context).await.unwrap();
+    by_id(&planned.id).await.refused(404);
+    stack.get("/updates/1").send().await.expect(200);
+    by_id("0").await.refused(400);
+}

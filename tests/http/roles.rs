@@ -610,7 +610,8 @@ async fn a_viewer_sees_the_names_of_properties_without_their_values() {
     let path = format!("{}/events", run.path);
     app.post(&format!("{path}/batch"), &events).update_token(&run.token).send().await.expect(204);
     run.complete("succeeded").await.expect(204);
-    with_config(true).await.complete("succeeded").await.expect(204);
+    let preview = with_config(true).await;
+    preview.complete("succeeded").await.expect(204);
     let viewer = app.member_with_role(Role::View, "vera", "laptop").await;
     let planner = app.member_with_role(Role::Plan, "paul", "laptop").await;
     let updates = format!("{}/updates", stack.path);
@@ -619,6 +620,9 @@ async fn a_viewer_sees_the_names_of_properties_without_their_values() {
         updates.clone(),
         format!("{updates}?output-type=service"),
         format!("{updates}/1"),
+        format!("{updates}/{}", run.id),
+        format!("{updates}/{}", preview.id),
+        format!("{}/previews", stack.path),
         format!("{updates}/latest/previews"),
         format!("{updates}/latest/timeline"),
     ] {

@@ -9,7 +9,7 @@ use super::error::Failure;
 use super::extract::{FromHead, from_head, params, there};
 use super::request_context::RequestContext;
 use super::unsupported::unsupported;
-use crate::domain::ids::StateId;
+use crate::domain::ids::{StateId, UpdateId};
 use crate::domain::names::{
     EnvironmentAddress, Login, OrgName, ProjectName, ProviderName, StackAddress, StateAddress, TeamName,
 };
@@ -103,6 +103,25 @@ impl FromHead for VersionPath {
     #[inline(never)]
     fn read(parts: &mut Parts) -> Result<Self, Failure> {
         UpdatePath::read(parts)?.version.map(|text| version_of(&text)).transpose().map(Self)
+    }
+}
+
+/// The entry of a history in a path.
+#[derive(Debug)]
+pub(super) enum EntryPath {
+    /// That of a version; `None` if the path means the latest one.
+    Version(Option<u64>),
+    /// That of an update or a preview with this ID.
+    Update(String),
+}
+
+impl FromHead for EntryPath {
+    #[inline(never)]
+    fn read(parts: &mut Parts) -> Result<Self, Failure> {
+        match UpdatePath::read(parts)?.version {
+            Some(text) if UpdateId::parse(&text).is_some() => Ok(Self::Update(text)),
+            text => text.map(|text| version_of(&text)).transpose().map(Self::Version),
+        }
     }
 }
 
@@ -419,6 +438,7 @@ from_head!(
     StackPath,
     UpdateText,
     VersionPath,
+    EntryPath,
     StatePath,
     StateVersionPath,
     OtherVersionPath,

@@ -66,8 +66,8 @@ use crate::wire::pulumi::{
     Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
     DeletedStacks, EngineEvent, EventBatch, Events, Imported, Member as OrgMember, Members as OrgMembers,
     Plaintext, RenameStack, Renamed, RenewLease, RenewedLease, RestoreDeletedStack, ServiceHistory,
-    ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate, StartedUpdate,
-    Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
+    ServiceUpdate, Stack, StackMetadata, StackOutputs, StackPreviews, StackTag, Stacks, StartUpdate,
+    StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
 use crate::wire::resources::{
     AskSecret, OpenedSecret, ResourceHistory, ResourceNeighbours, Resources, RestoredStack,
@@ -852,7 +852,7 @@ routes! {
         auth: Token, needs: View, group: Read,
         answer: Json(of::<Timeline>), id: GetLatestUpdateTimeline,
     }
-    /// Get an entry of the history
+    /// Get an entry of the history, or an update or a preview by its ID
     GET "/api/stacks/{org}/{project}/{stack}/updates/{version}" => history::update {
         auth: Token, needs: View, group: Read,
         answer: Json(of::<ServiceUpdate>), id: GetStackUpdate,
@@ -882,6 +882,12 @@ routes! {
     POST "/api/stacks/{org}/{project}/{stack}/updates/{version}/restore" => stacks::restore {
         auth: Token, needs: Apply, group: Head, audit: "stack.restore",
         answer: Json(of::<RestoredStack>), id: RestoreStackVersion,
+    }
+    /// List the previews of a stack, by the version that they started from
+    GET "/api/stacks/{org}/{project}/{stack}/previews" => history::all_previews {
+        auth: Token, needs: View, group: Read,
+        query: [query::CONTINUATION, query::PAGE_SIZE],
+        answer: Json(of::<StackPreviews>), id: ListStackPreviewRows,
     }
     /// List the resources of a stack
     GET "/api/stacks/{org}/{project}/{stack}/resources" => resources::resources {

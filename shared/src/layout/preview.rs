@@ -6,7 +6,7 @@ use crate::domain::ids::{StackId, UpdateId};
 use crate::ports::Timestamp;
 
 /// The entry of a preview in its stack's list, ordered by the version that it started from. Written when the
-/// preview ends. The update's own records store what it did.
+/// preview starts. The update's own records store what it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preview {
     pub update: UpdateId,
@@ -20,6 +20,11 @@ impl Preview {
     pub fn key(stack: StackId, version: u64, created: Timestamp, update: UpdateId) -> Key<Self> {
         let sort = format!("P#{version:020}#{:020}#{update}", created.0.max(0));
         Key::new(format!("STACK#{stack}"), sort)
+    }
+
+    /// All previews of a stack, by the version that they started from, and then in the order of their creation.
+    pub fn of_stack(stack: StackId) -> KeyPrefix<Self> {
+        KeyPrefix::new(format!("STACK#{stack}"), "P#")
     }
 
     /// The previews that started from a version of a stack, in the order of their creation.

@@ -658,8 +658,8 @@ pub struct UpdateInfo {
     pub environment: BTreeMap<String, String>,
     /// The configuration, with secrets encrypted.
     pub config: BTreeMap<String, ConfigValue>,
-    /// `succeeded` or `failed`; a cancelled update is `failed`, since clients know no other word. `in-progress` for a running
-    /// preview.
+    /// `succeeded` or `failed`; a cancelled update is `failed`, since clients know no other word. `in-progress` or `not-started`
+    /// for a preview, or an update that was found by its ID.
     pub result: &'static str,
     /// When it ended, in Unix seconds.
     pub end_time: i64,
@@ -705,6 +705,18 @@ pub struct ServiceHistory {
     pub total: u64,
 }
 
+/// `GET {stack}/previews`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+#[serde(rename_all = "camelCase")]
+pub struct StackPreviews {
+    /// Those of the newest version first, and of each version the newest first.
+    pub previews: Vec<ServiceUpdate>,
+    /// The token of the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+}
+
 /// `GET {stack}/updates/latest` and `…/{version}`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "'de: 'static"))]
@@ -714,7 +726,7 @@ pub struct ServiceUpdate {
     /// The id of the update.
     #[serde(rename = "updateID")]
     pub update_id: String,
-    /// The version that the update made; for a preview, the version that it started from.
+    /// The version that the update made or will make; for a preview, the version that it started from.
     pub version: u64,
     /// The newest version of the stack.
     pub latest_version: u64,

@@ -3,17 +3,21 @@
 use axum::extract::State;
 
 use crate::api::app::App;
-use crate::api::path::{StackPath, VersionPath};
-use crate::api::query::{Parameters, page_of};
+use crate::api::path::{EntryPath, StackPath, VersionPath};
+use crate::api::query::{Parameters, number, page_of, position, write_position};
 use crate::api::response::{Answer, json, json_list, user_named};
 use crate::domain::update::{Outcome, Status};
 use crate::layout::StackVersion;
+use crate::ports::Timestamp;
 use crate::services::caller::Caller;
 use crate::services::stacks::history as history_service;
+use crate::services::stacks::history::Found;
 use crate::services::store::page::PageOf;
 use crate::services::updates::previews as previews_service;
 use crate::services::updates::previews::{PAGE_MAX, Previewed};
-use crate::wire::pulumi::{History, ServiceHistory, ServiceUpdate, Timeline, UpdateInfo, UpdateSummary};
+use crate::wire::pulumi::{
+    History, ServiceHistory, ServiceUpdate, StackPreviews, Timeline, UpdateInfo, UpdateSummary,
+};
 
 /// The history, or a page of it.
 pub(crate) async fn history(
@@ -36,15 +40,24 @@ pub(crate) async fn history(
     json_list(History { updates: versions.map(info).collect() }).await
 }
 
-/// The entry of a version.
+/// The entry of a version, or what is kept of an update or a preview with an ID.
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Caller,
     StackPath(address): StackPath,
-    VersionPath(version): VersionPath,
+    entry: EntryPath,
 ) -> Answer {
-    let (version, newest) = history_service::entry(&app, &caller, &address, version).await?;
-    json_list(service_info(version, newest)).await
+    let found = match entry {
+        EntryPath::Version(version) => {
+            let (version, newest) = history_service::entry(&app, &caller, &address, version).await?;
+            service_info(version, newest)
+        }
+        EntryPath::Update(id) => match history_service::of_update(&app, &caller, &address, &id).await? {
+            (Found::Entry(version), newest) => service_info(*version, newest),
+            (Found::Records(records), newest) => records_info(*records, newest, app.now()),
+        },
+    };
+    json_list(found).await
 }
 
 /// What a page of the history shows of a version.
@@ -112,9 +125,28 @@ pub(crate) async fn previews(
     let oldest_first = query.get("asc").is_some_and(|asc| asc == "true");
     let found = previews_service::list(&app, &caller, &address, version, page, oldest_first).await?;
     json_list(ServiceHistory {
-        updates: found.page.into_iter().map(|preview| preview_info(preview, found.newest)).collect(),
+        updates: infos(found.page, found.newest, app.now()),
         items_per_page: page.size,
         total: found.total,
+    })
+    .await
+}
+
+/// The previews on a page of all previews.
+const PREVIEWS_PAGE: u64 = 50;
+
+/// The previews of all versions.
+pub(crate) async fn all_previews(
+    State(app): State<App>,
+    caller: Caller,
+    StackPath(address): StackPath,
+    Parameters(query): Parameters,
+) -> Answer {
+    let size = number(&query, "pageSize")?.filter(|size| *size > 0).unwrap_or(PREVIEWS_PAGE);
+    let found = previews_service::list_all(&app, &caller, &address, position(&query)?, size).await?;
+    json_list(StackPreviews {
+        previews: infos(found.page, found.newest, app.now()),
+        continuation_token: write_position(found.next),
     })
     .await
 }
@@ -134,31 +166,40 @@ pub(crate) async fn timeline(
     json_list(Timeline {
         update: service_info(version, newest),
         collated_update_events: Vec::new(),
-        previews: previews.page.into_iter().map(|preview| preview_info(preview, newest)).collect(),
+        previews: infos(previews.page, newest, app.now()),
     })
     .await
 }
 
-fn preview_info(preview: Previewed, latest_version: u64) -> ServiceUpdate {
-    let Previewed { id, update, detail, summary } = preview;
+fn infos(previews: Vec<Previewed>, latest_version: u64, now: Timestamp) -> Vec<ServiceUpdate> {
+    previews.into_iter().map(|preview| records_info(preview, latest_version, now)).collect()
+}
+
+fn records_info(records: Previewed, latest_version: u64, now: Timestamp) -> ServiceUpdate {
+    let Previewed { id, update, detail, summary } = records;
     let (outcome, ended) = match &update.status {
         Status::Ended { outcome, at, .. } => (result(*outcome), at.seconds()),
-        Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } => ("in-progress", 0),
+        Status::NotStarted => ("not-started", 0),
+        // Nothing ends a preview whose client is gone.
+        Status::Running { until, .. } if now > *until => ("failed", until.seconds()),
+        Status::Running { .. } | Status::Sealed { .. } => ("in-progress", 0),
     };
+    let makes_version = !update.dry_run && update.status != Status::NotStarted;
+    let version = update.base_version.saturating_add(u64::from(makes_version));
     ServiceUpdate {
         update_id: id.to_string(),
-        version: update.base_version,
+        version,
         latest_version,
         requested_by: user_named(&update.requester.login),
         info: UpdateInfo {
-            kind: "preview",
+            kind: if update.dry_run { "preview" } else { update.kind.as_str() },
             start_time: update.started().unwrap_or(update.created).seconds(),
             message: detail.message,
             environment: detail.environment,
             config: detail.config,
             result: outcome,
             end_time: ended,
-            version: update.base_version,
+            version,
             resource_changes: summary.map(|summary| summary.resource_changes),
             resource_count: 0,
         },

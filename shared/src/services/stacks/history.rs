@@ -1,7 +1,9 @@
-//! The history of a stack, newest first. Each published version is one entry; previews are not included.
+//! The history of a stack, newest first. Each published version is one entry; previews are not included. An update or a
+//! preview can also be found by its ID, as long as its record is kept.
 
 use crate::context::Context;
 use crate::domain::names::StackAddress;
+use crate::domain::update::Status;
 use crate::layout::{Record, StackVersion};
 use crate::ports::Order;
 use crate::services::caller::Caller;
@@ -9,6 +11,7 @@ use crate::services::error::StackError;
 use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup;
 use crate::services::store::stack_lookup::Located;
+use crate::services::updates::previews::{Previewed, read_rest};
 use crate::services::updates::takeover;
 use crate::services::{Error, store};
 
@@ -77,6 +80,41 @@ pub async fn entry(
     let sees_values = caller.sees_values(ctx, &head.value.address).await?;
     let version = stack_lookup::read_version(ctx, id, address, version).await?;
     Ok((shown(version, sees_values), newest))
+}
+
+/// What an ID of an update leads to.
+#[derive(Debug)]
+pub enum Found {
+    /// The entry of the version that it made.
+    Entry(Box<StackVersion>),
+    /// The records of a preview, or of an update that has made no version yet.
+    Records(Box<Previewed>),
+}
+
+/// Finds an update or a preview by its ID, and returns it with the current version of the stack. Takes the head, the
+/// record, and then the version or two more reads in parallel.
+///
+/// # Errors
+/// Those of [`stack_lookup::update`], also when its record is no longer kept.
+pub async fn of_update(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    update: &str,
+) -> Result<(Found, u64), Error> {
+    let (Located { id: stack, head }, id, record) =
+        stack_lookup::update(ctx, caller, address, update).await?;
+    let (head, update) = (head.value, record.value);
+    let sees_values = caller.sees_values(ctx, &head.address).await?;
+    if !update.dry_run && matches!(update.status, Status::Ended { .. }) {
+        let key = StackVersion::key(stack, update.base_version.saturating_add(1));
+        let version = store::read(ctx, &key).await?.map(|version| version.value);
+        if let Some(version) = version.filter(|version| version.update == id) {
+            return Ok((Found::Entry(Box::new(shown(version, sees_values))), head.version));
+        }
+    }
+    let (detail, summary) = read_rest(ctx, id, sees_values).await?;
+    Ok((Found::Records(Box::new(Previewed { id, update, detail, summary })), head.version))
 }
 
 /// A version as a caller sees it.

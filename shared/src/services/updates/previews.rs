@@ -8,8 +8,9 @@ use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
 use crate::domain::update::Update;
 use crate::layout::{Key, Preview, Record, UpdateDetail, UpdateSummary};
-use crate::ports::{Expect, Write};
+use crate::ports::{Expect, Item, Order, Write};
 use crate::services::caller::Caller;
+use crate::services::error::InvalidInput;
 use crate::services::store::page::PageOf;
 use crate::services::store::stack_lookup::Located;
 use crate::services::{Error, store};
@@ -30,16 +31,16 @@ pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write
     store::put(ctx, entry_key(id, update), Expect::Any, &Preview { update: id })
 }
 
-/// The stored records of a preview.
+/// The stored records of a preview, or of another update without an entry in the history.
 #[derive(Debug)]
 pub struct Previewed {
-    /// The update ID of the preview.
+    /// Its update ID.
     pub id: UpdateId,
-    /// The update record of the preview.
+    /// Its update record.
     pub update: Update,
     /// The message, environment and configuration that the client sent with it.
     pub detail: UpdateDetail,
-    /// The planned changes, once the engine has sent them.
+    /// The changes, once the engine has sent them.
     pub summary: Option<UpdateSummary>,
 }
 
@@ -80,23 +81,77 @@ pub async fn list(
         .iter()
         .skip(usize::try_from(skip).unwrap_or(usize::MAX))
         .take(usize::try_from(size).unwrap_or(usize::MAX));
-    let shown = try_join_all(shown.map(|entry| async {
-        let id = Preview::decode(&entry.value)?.update;
-        let (update, detail, summary) = (Update::key(id), UpdateDetail::key(id), UpdateSummary::key(id));
-        let (update, detail, summary) = futures::try_join!(
-            store::read(ctx, &update),
-            store::read(ctx, &detail),
-            store::read(ctx, &summary),
-        )?;
-        // The preview was erased after the list was read.
-        let Some(update) = update else { return Ok::<_, Error>(None) };
-        let detail = detail.map(|detail| detail.value).unwrap_or_default();
-        Ok(Some(Previewed {
-            id,
-            update: update.value,
-            detail: if sees_values { detail } else { detail.without_values() },
-            summary: summary.map(|summary| summary.value),
-        }))
-    }));
-    Ok(Previews { page: shown.await?.into_iter().flatten().collect(), total: entries.len() as u64, newest })
+    let ids = shown.map(listed).collect::<Result<Vec<_>, _>>()?;
+    let total = entries.len() as u64;
+    Ok(Previews { page: read_all(ctx, ids, sees_values).await?, total, newest })
+}
+
+/// A page of the previews of all versions.
+#[derive(Debug)]
+pub struct AllPreviews {
+    /// The previews on the page.
+    pub page: Vec<Previewed>,
+    /// The position of the next page; `None` on the last.
+    pub next: Option<String>,
+    /// The current version of the stack.
+    pub newest: u64,
+}
+
+/// Lists the previews of a stack: those of the newest version first, and of each version the newest first. `size` is
+/// at most [`PAGE_MAX`]. A page is a key range, so its cost does not depend on its position.
+///
+/// # Errors
+/// Those of [`takeover::locate_settled`]; [`InvalidInput::ContinuationToken`] for a position that no page had.
+pub async fn list_all(
+    ctx: &Context,
+    caller: &Caller,
+    address: &StackAddress,
+    after: Option<String>,
+    size: u64,
+) -> Result<AllPreviews, Error> {
+    let Located { id, head } = takeover::locate_settled(ctx, caller, address).await?;
+    let prefix = Preview::of_stack(id);
+    // A position is valid only within the prefix.
+    if after.as_ref().is_some_and(|after| !after.starts_with(&prefix.sort)) {
+        return Err(InvalidInput::ContinuationToken.into());
+    }
+    let sees_values = caller.sees_values(ctx, &head.value.address).await?;
+    let limit = usize::try_from(size.clamp(1, PAGE_MAX)).unwrap_or(1);
+    let found = store::query(ctx, &prefix.query(after, Order::Descending, limit)).await?;
+    let last = found.items.last().map(|item| item.key.sort.clone());
+    let ids = found.items.iter().map(listed).collect::<Result<Vec<_>, _>>()?;
+    Ok(AllPreviews {
+        page: read_all(ctx, ids, sees_values).await?,
+        next: last.filter(|_| found.more),
+        newest: head.value.version,
+    })
+}
+
+/// The preview that an entry of the list names.
+fn listed(entry: &Item) -> Result<UpdateId, Error> {
+    Ok(Preview::decode(&entry.value)?.update)
+}
+
+/// The records of these previews, without those that were erased after the list was read.
+async fn read_all(ctx: &Context, ids: Vec<UpdateId>, sees_values: bool) -> Result<Vec<Previewed>, Error> {
+    let records = ids.into_iter().map(|id| async move {
+        let (key, rest) = (Update::key(id), read_rest(ctx, id, sees_values));
+        let (update, (detail, summary)) = futures::try_join!(store::read(ctx, &key), rest)?;
+        let update = update.map(|update| update.value);
+        Ok::<_, Error>(update.map(|update| Previewed { id, update, detail, summary }))
+    });
+    Ok(try_join_all(records).await?.into_iter().flatten().collect())
+}
+
+/// What is stored of an update besides its record: two reads in parallel.
+pub(in crate::services) async fn read_rest(
+    ctx: &Context,
+    id: UpdateId,
+    sees_values: bool,
+) -> Result<(UpdateDetail, Option<UpdateSummary>), Error> {
+    let (detail, summary) = (UpdateDetail::key(id), UpdateSummary::key(id));
+    let (detail, summary) = futures::try_join!(store::read(ctx, &detail), store::read(ctx, &summary))?;
+    let detail = detail.map(|detail| detail.value).unwrap_or_default();
+    let detail = if sees_values { detail } else { detail.without_values() };
+    Ok((detail, summary.map(|summary| summary.value)))
 }
