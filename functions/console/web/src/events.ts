@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { read } from "./api/client";
 import type { StackName } from "./api/queries";
 import { plain, typeIn } from "./format";
-import { type Difference, at, differences } from "./values";
+import { type Difference, at, differences, hasSecret, member, partsOf } from "./values";
 
 /** What an event says of a resource: pulumi v3.274.1, `sdk/go/common/apitype/events.go`. */
 interface Metadata {
@@ -21,6 +21,8 @@ interface Side {
   id?: string;
   inputs?: Record<string, unknown> | null;
   outputs?: Record<string, unknown> | null;
+  /** Paths whose differences the program hides. */
+  hideDiffs?: (string | number)[][] | null;
 }
 
 export interface Event {
@@ -122,6 +124,8 @@ export interface Step {
   status: "running" | "done" | "failed";
   began: number;
   ended: number | undefined;
+  /** Whether a refresh read it, after which its operation is what the refresh found. */
+  isRefresh: boolean;
   changed: Metadata;
 }
 
@@ -148,6 +152,7 @@ export function stepsOf(events: Event[]): Step[] {
       status: before?.status === "failed" ? "failed" : status,
       began: before?.began ?? event.timestamp,
       ended: status === "running" ? undefined : event.timestamp,
+      isRefresh: event.resourcePreEvent ? operation === "refresh" : before?.isRefresh === true,
       changed: isPart && !hasMore ? before.changed : metadata,
     });
   }
@@ -197,8 +202,26 @@ export function spansOf(events: Event[]): Span[] {
   return spans;
 }
 
-/** The properties that a step changes, as the engine tells them. */
-export function changesOf({ operation, changed }: Step): Difference[] {
+const isWithin = (path: string, above: string) =>
+  path === above || path.startsWith(`${above}.`) || path.startsWith(`${above}[`);
+
+/**
+ * The properties that a step changes, as the CLI shows them: pulumi v3.274.1, `TranslateDetailedDiff` in
+ * `pkg/engine/detailedDiff.go`, and `getResourcePropertiesDetails` in `pkg/backend/display/object_diff.go`.
+ */
+export function changesOf(step: Step): Difference[] {
+  const { old, new: next } = step.changed;
+  const hidden = next?.hideDiffs ?? old?.hideDiffs ?? [];
+  const all = shownChangesOf(step);
+  if (hidden.length === 0) return all;
+  return all.map((change) => {
+    const parts = partsOf(change.path);
+    const isHidden = hidden.some((path) => path.every((part, index) => part === "*" || String(part) === parts[index]));
+    return isHidden ? { path: change.path, how: change.how, note: "hidden by the program" } : change;
+  });
+}
+
+function shownChangesOf({ operation, isRefresh, changed }: Step): Difference[] {
   const { old, new: next, detailedDiff, diffs } = changed;
   if (operation === "create" || operation === "import" || operation === "read") {
     return Object.entries(next?.inputs ?? {}).map(([path, value]) => ({ path, how: "added", new: value }));
@@ -211,12 +234,20 @@ export function changesOf({ operation, changed }: Step): Difference[] {
       path,
       how: diffKind.startsWith("add") ? "added" : diffKind.startsWith("delete") ? "removed" : "changed",
       old: at(inputDiff ? old?.inputs : (old?.outputs ?? old?.inputs), path),
-      new: at(next?.inputs, path) ?? at(next?.outputs, path),
+      // A refresh changes what is there, and not what the program wants.
+      new: isRefresh && !inputDiff ? at(next?.outputs, path) : (at(next?.inputs, path) ?? at(next?.outputs, path)),
     }));
   }
+  if (isRefresh) return differences(old?.outputs ?? {}, next?.outputs ?? {});
   const all = differences(old?.inputs ?? {}, next?.inputs ?? {});
   if (!diffs?.length) return all;
-  return all.filter(({ path }) => diffs.some((name) => path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`)));
+  const found = all.filter(({ path }) => diffs.some((name) => isWithin(path, member("", name))));
+  // Events have no ciphertext by which two secrets would differ, so only the provider tells.
+  const secrets = diffs.filter((name) => {
+    const isSecret = hasSecret(old?.inputs?.[name]) || hasSecret(next?.inputs?.[name]);
+    return isSecret && !found.some(({ path }) => isWithin(path, member("", name)));
+  });
+  return [...found, ...secrets.map((name) => ({ path: member("", name), how: "changed" as const, note: "a secret" }))];
 }
 
 /** A line of an update's output. */

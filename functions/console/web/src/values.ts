@@ -150,11 +150,17 @@ export function differences(old: unknown, next: unknown, path = "", found: Diffe
   return found;
 }
 
-/** The value at a path such as `tags.Name` or `list[0]["a b"]`. */
+/** The names and indexes of a path such as `tags.Name` or `list[0]["a b"]`. */
+export const partsOf = (path: string): string[] =>
+  [...path.matchAll(/([^.[\]]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]/g)].map(
+    ([, name, index, quoted]) => name ?? index ?? quoted?.replaceAll('\\"', '"') ?? "",
+  );
+
+/** The value at a path. Nothing is known of the inside of a secret, so a path into one leads to all of it. */
 export function at(value: unknown, path: string): unknown {
   let here = value;
-  for (const [, name, index, quoted] of path.matchAll(/([^.[\]]+)|\[(\d+)\]|\["([^"]*)"\]/g)) {
-    const key = name ?? quoted ?? index ?? "";
+  for (const key of partsOf(path)) {
+    if (ciphertext(here) !== undefined) return here;
     if (Array.isArray(here)) here = here[Number(key)];
     else if (isObject(here)) here = here[key];
     else return undefined;

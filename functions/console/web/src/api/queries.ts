@@ -168,16 +168,16 @@ export const history = (name: StackName) =>
     getNextPageParam: (last, _, page) => (page * HISTORY_PAGE < last.total ? page + 1 : undefined),
   });
 
+/** The previews of all versions, those of the newest one first. */
 export const previews = (name: StackName) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ["previews", name],
-    queryFn: ({ signal }) =>
-      read(
-        "/api/stacks/{orgName}/{projectName}/{stackName}/updates/latest/previews",
-        stackPath(name),
-        { pageSize: 100, page: 1 },
-        signal,
-      ),
+    queryFn: ({ signal, pageParam }) => {
+      const query = { pageSize: HISTORY_PAGE, continuationToken: pageParam || undefined };
+      return read("/api/stacks/{orgName}/{projectName}/{stackName}/previews", stackPath(name), query, signal);
+    },
+    initialPageParam: "",
+    getNextPageParam: (last) => last.continuationToken ?? undefined,
   });
 
 /** The entry of a version. It never changes. */
@@ -204,17 +204,17 @@ export const latest = (name: StackName, last: number) =>
     retry: false,
   });
 
-export const updateStatus = (name: StackName, id: string, isLive: boolean) =>
+/** An update or a preview by its ID, as long as it is kept. While it runs, its events tell when to ask again. */
+export const updateById = (name: StackName, id: string) =>
   queryOptions({
-    queryKey: ["update-status", name, id],
+    queryKey: ["update-by-id", name, id],
     queryFn: ({ signal }) =>
       read(
-        "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}",
-        { ...stackPath(name), updateID: id },
+        "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}",
+        { ...stackPath(name), version: id },
         {},
         signal,
       ),
-    refetchInterval: isLive ? 5_000 : false,
   });
 
 export const exportAddress = (name: StackName, version: number) =>

@@ -275,17 +275,18 @@ interface Shown {
   id: string;
   kind: string;
   result: string;
-  by?: string;
-  message?: string;
-  began?: number;
-  ended?: number;
-  version?: number;
+  by: string;
+  message: string;
+  began: number;
+  ended: number | undefined;
+  /** The version that it made or will make; for a preview, the one that it started from. */
+  version: number;
   isPreview: boolean;
-  environment?: Record<string, string>;
-  counts?: Record<string, number> | null;
+  environment: Record<string, string>;
+  counts: Record<string, number> | null | undefined;
 }
 
-const shownOf = (update: Update, isPreview: boolean): Shown => ({
+const shownOf = (update: Update): Shown => ({
   id: update.updateID,
   kind: update.info.kind,
   result: update.info.result,
@@ -294,13 +295,23 @@ const shownOf = (update: Update, isPreview: boolean): Shown => ({
   began: update.info.startTime,
   ended: update.info.endTime || undefined,
   version: update.version,
-  isPreview,
+  isPreview: update.info.kind === "preview",
   environment: update.info.environment,
   counts: update.info.resourceChanges,
 });
 
 /** Changes a part of what the address says. */
 type Change = (changed: Partial<UpdateSearch>) => void;
+
+/** The version that a preview started from. */
+function FromVersion({ name, version }: { name: StackName; version: number }) {
+  if (version === 0) return "the empty stack";
+  return (
+    <Link to="/$org/$project/$stack/updates/$version" params={{ ...name, version: String(version) }}>
+      version {version}
+    </Link>
+  );
+}
 
 /** Steps from which on they have a filter. */
 const FILTERED_FROM = 10;
@@ -329,7 +340,7 @@ function OneUpdate({
     return all;
   }, [steps]);
   const errors = lines.filter((line) => line.severity === "error");
-  const title = `${kind(update.kind)}${update.isPreview || update.version === undefined ? "" : ` ${update.version}`}`;
+  const title = update.isPreview || update.version === 0 ? kind(update.kind) : `${kind(update.kind)} ${update.version}`;
   useTitle(title, `${name.project}/${name.stack}`);
 
   // At its end the history has it, and the stack has another version.
@@ -338,7 +349,8 @@ function OneUpdate({
     if (isOver) void client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "export" });
   }, [isOver, client]);
 
-  const took = update.began && (update.ended ?? now / 1000) - update.began;
+  const ended = update.ended ?? (isLive ? now / 1000 : undefined);
+  const took = ended && ended - update.began;
   const same = counts.same ?? 0;
   const tabs: [UpdateSearch["show"], string, number][] = [
     [undefined, "Changes", steps.length - same],
@@ -359,14 +371,15 @@ function OneUpdate({
       <div className="card pad">
         <Facts
           of={[
-            ...(update.by ? ([["By", update.by]] as [string, ReactNode][]) : []),
-            ...(update.began ? ([["Started", <Time key="s" at={update.began} />]] as [string, ReactNode][]) : []),
+            ["By", update.by],
+            ["Started", <Time key="s" at={update.began} />],
             ...(took ? ([[isLive ? "Running for" : "Took", duration(took)]] as [string, ReactNode][]) : []),
             ["Changes", <Changes key="c" counts={update.counts ?? counts} />],
-            ...originOf(update.environment ?? {}),
+            ...(update.isPreview ? ([["Starts from", <FromVersion key="f" name={name} version={update.version} />]] as [string, ReactNode][]) : []),
+            ...originOf(update.environment),
           ]}
         />
-        {!update.isPreview && update.version !== undefined && update.version > 1 && !isLive && (
+        {!update.isPreview && update.version > 1 && update.ended !== undefined && (
           <p className="row">
             <Link
               className="button small"
@@ -441,62 +454,67 @@ export function UpdatePage() {
   const name = useStackName();
   const stack = useQuery(queries.stack(name)).data;
   const isById = ID.test(version);
-  const running = stack?.currentOperation;
   const isRunning =
-    running !== undefined &&
-    running !== null &&
-    (isById ? version === stack?.activeUpdate : version === "latest" || Number(version) === (stack?.version ?? 0) + 1);
+    Boolean(stack?.currentOperation) && (version === "latest" || Number(version) === (stack?.version ?? 0) + 1);
   const entry = useQuery({ ...queries.update(name, version), enabled: stack !== undefined && !isRunning && !isById });
   const onChange: Change = (changed) =>
     void navigate({ search: (before) => ({ ...before, ...changed }), replace: true, resetScroll: false });
   if (!stack) return <Waiting />;
-  if (isRunning) {
-    const update: Shown = {
-      id: stack.activeUpdate,
-      kind: running.kind,
-      result: "running",
-      by: running.author,
-      began: running.started,
-      version: stack.version + 1,
-      isPreview: false,
-    };
-    return <OneUpdate key={update.id} name={name} update={update} search={search} onChange={onChange} />;
+  if (isById || isRunning) {
+    const id = isById ? version : stack.activeUpdate;
+    return <ById key={id} name={name} id={id} isPreview={false} search={search} onChange={onChange} />;
   }
-  if (isById) return <ById name={name} id={version} isPreview={false} search={search} onChange={onChange} />;
   return (
     <Loaded of={entry}>
       {(update) => (
-        <OneUpdate key={update.updateID} name={name} update={shownOf(update, false)} search={search} onChange={onChange} />
+        <OneUpdate key={update.updateID} name={name} update={shownOf(update)} search={search} onChange={onChange} />
       )}
     </Loaded>
   );
 }
 
-/** An update of which only the ID is known: its status and its log. */
+/** An update or a preview by its ID, as long as it is kept. */
 function ById({
   name,
   id,
   isPreview,
-  found,
   search,
   onChange,
 }: {
   name: StackName;
   id: string;
+  /** Whether the address is that of a preview. */
   isPreview: boolean;
-  found?: Update | undefined;
   search: UpdateSearch;
   onChange: Change;
 }) {
-  const status = useQuery(queries.updateStatus(name, id, found === undefined || found.info.result === "in-progress"));
+  const found = useQuery(queries.updateById(name, id));
+  if (!found.data && found.error instanceof ApiError && found.error.status === 404) {
+    return <NotKept name={name} isPreview={isPreview} />;
+  }
   return (
-    <Loaded of={status}>
-      {({ status }) => {
-        const known = found ? shownOf(found, isPreview) : { id, kind: isPreview ? "preview" : "update", isPreview };
-        const update: Shown = { ...known, result: status === "not started" ? "running" : status };
-        return <OneUpdate key={id} name={name} update={update} search={search} onChange={onChange} />;
-      }}
+    <Loaded of={found}>
+      {(update) => <OneUpdate name={name} update={shownOf(update)} search={search} onChange={onChange} />}
     </Loaded>
+  );
+}
+
+/** Instead of an update or a preview that was erased, or never was. */
+function NotKept({ name, isPreview }: { name: StackName; isPreview: boolean }) {
+  useTitle(isPreview ? "Preview" : "Update", `${name.project}/${name.stack}`);
+  return (
+    <Empty icon="clock" title={isPreview ? "This preview is no longer kept" : "No update with this ID is kept"}>
+      <p>
+        {isPreview
+          ? "The server erases a preview with its log, after 90 days at most. Run pulumi preview for a new one."
+          : "The server erases the log of an update after a while. Its version stays in the activity of the stack."}
+      </p>
+      <p>
+        <Link to="/$org/$project/$stack/updates" params={name}>
+          Updates and previews of this stack
+        </Link>
+      </p>
+    </Empty>
   );
 }
 
@@ -505,10 +523,8 @@ export function PreviewPage() {
   const search = useSearch({ from: "/$org/$project/$stack/previews/$id" });
   const navigate = useNavigate({ from: "/$org/$project/$stack/previews/$id" });
   const name = useStackName();
-  const previews = useQuery(queries.previews(name));
-  const found = previews.data?.updates.find((one) => one.updateID === id);
   const onChange: Change = (changed) =>
     void navigate({ search: (before) => ({ ...before, ...changed }), replace: true, resetScroll: false });
-  if (!previews.data && !previews.error) return <Waiting />;
-  return <ById name={name} id={id} isPreview found={found} search={search} onChange={onChange} />;
+  if (!ID.test(id)) return <NotKept name={name} isPreview />;
+  return <ById key={id} name={name} id={id} isPreview search={search} onChange={onChange} />;
 }

@@ -133,6 +133,8 @@ export function Result({ result }: { result: string }) {
     case "in-progress":
     case "running":
       return <Badge tone="busy" icon="running">Running</Badge>;
+    case "not-started":
+      return <Badge tone="plain">Not started</Badge>;
     default:
       return <Badge tone="plain">{result}</Badge>;
   }
