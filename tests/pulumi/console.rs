@@ -42,10 +42,16 @@ pub(crate) async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
 }
 
 pub(crate) async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
-    passwords::set(&app.context, &Login::parse(login).unwrap(), PASSWORD).await.unwrap();
     let console = app.console().await;
+    let page = signed_in_at(app, login, &format!("{console}{path}")).await;
+    (page, console)
+}
+
+/// A browser that opened this address of a console, signed in, and was led back to it.
+pub(crate) async fn signed_in_at(app: &TestApp, login: &str, url: &str) -> Chromium {
+    passwords::set(&app.context, &Login::parse(login).unwrap(), PASSWORD).await.unwrap();
     let mut page = Chromium::start();
-    page.open(&format!("{console}{path}")).await;
+    page.open(url).await;
     // Every address leads to the page of sign-ins, and back.
     page.sees("input[name=login]").await;
     page.fill("input[name=login]", login).await;
@@ -53,8 +59,8 @@ pub(crate) async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chr
     // The first request was refused, which is an error of the browser's console.
     page.run(&json!({ "command": "problems" })).await;
     page.press("Enter").await;
-    page.arrives(&format!("{console}{path}")).await;
-    (page, console)
+    page.arrives(url).await;
+    page
 }
 
 #[tokio::test]
@@ -189,6 +195,33 @@ async fn history_and_neighbours(page: &mut Chromium, resources: &str, project: &
     page.press("Enter").await;
     page.sees(&format!(".node.current:has-text('{next}')")).await;
     page.sees(&format!("h2:has-text('{next}')")).await;
+}
+
+#[tokio::test]
+async fn an_update_is_watched_to_its_end() {
+    let app = TestApp::on(BACKEND).await;
+    let cli = bench(&app, "ends", &[("count", "5"), ("chain", "true"), ("delayMs", "1000")]).await;
+    let stack = format!("/{ORG}/ends/dev");
+    let (mut page, console) = signed_in(&app, &stack).await;
+    let up = cli.spawn(UP.into_iter().chain(["--message", "Watch it"]));
+    up.says("item-00000 creating").await;
+    page.open(&format!("{console}{stack}/updates/1")).await;
+    page.sees("span:has-text('followed live')").await;
+    // What the client said of it is known while it runs.
+    page.sees("p.lead:has-text('Watch it')").await;
+    page.sees(".notice:has-text('Update is running')").await;
+    // From here on, nothing is opened, loaded anew or clicked.
+    page.run(&json!({ "command": "problems" })).await;
+    for item in 0..5 {
+        page.sees(&format!(".step:has-text('item-0000{item}'):has-text('created')")).await;
+    }
+    page.sees(".title-row:has(h2:has-text('Update 1')):has-text('Succeeded')").await;
+    page.sees("main:not(:has(span:has-text('followed live')))").await;
+    page.sees("main:not(:has(.notice:has-text('Update is running')))").await;
+    up.wait().await.assert_success();
+    assert_eq!(page.run(&json!({ "command": "problems" })).await, json!([]));
+    page.click(".tabs a:has-text('Overview')").await;
+    page.sees("section:has-text('Last update') a:has-text('Update 1')").await;
 }
 
 #[tokio::test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use serde_json::json;
 use statewright_shared::api::routes::Route;
 use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::browser::Chromium;
 use statewright_tests::rows::route;
 
 use crate::BACKEND;
@@ -53,4 +55,29 @@ async fn pages_ask_for_what_the_bill_counts() {
     if std::env::var_os("UPDATE_PAGES").is_none() {
         assert_eq!(asked, kept, "see the command above");
     }
+    asks_less_after_a_while(&app, &mut page, &format!("{console}{stack}")).await;
+}
+
+/// A running update is asked for as often as the bill counts it, and not at all by a tab that nobody looks at.
+async fn asks_less_after_a_while(app: &TestApp, page: &mut Chromium, stack: &str) {
+    let begin = json!({ "updateKind": "update", "program": {} });
+    app.post(&format!("/api/stacks/{ORG}/web/dev/begin-update"), &begin).send().await.expect(200);
+    page.has_a_clock().await;
+    page.open(&format!("{stack}/updates/3")).await;
+    page.sees("span:has-text('followed live')").await;
+    page.rests().await;
+    page.stops_the_clock().await;
+    let first = page.passes(10, "/events").await;
+    assert!((9..=11).contains(&first), "{first} requests in ten of the first seconds");
+    page.passes(25, "/events").await;
+    let later = page.passes(20, "/events").await;
+    assert!((3..=5).contains(&later), "{later} requests in twenty seconds after half a minute");
+
+    page.hides(true).await;
+    let hidden = page.passes(70, "/api/").await;
+    assert_eq!(hidden, 0, "a hidden tab asks");
+    page.hides(false).await;
+    let again = page.passes(1, "/events").await;
+    assert!(again >= 1, "a tab that is looked at again does not ask");
+    page.sees("span:has-text('followed live')").await;
 }

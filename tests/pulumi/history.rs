@@ -1,40 +1,10 @@
 //! The history: what was done, by whom, when; and canceling when nothing runs.
 
-use std::process::Command;
-
 use serde_json::Value;
 use statewright_tests::app::TestApp;
-use statewright_tests::cli::PulumiCli;
 
 use crate::BACKEND;
-use crate::support::{DESTROY, REFRESH, assert_says, bench};
-
-/// Makes the project folder a git repository with one commit, whose hash is returned.
-fn commit(cli: &PulumiCli) -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-                "-c",
-                "commit.gpgsign=false",
-            ])
-            .args(arguments)
-            .current_dir(cli.project_dir())
-            .env("HOME", cli.home_dir())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    git(&["init", "--quiet", "--initial-branch", "trunk"]);
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "Start the project"]);
-    git(&["rev-parse", "HEAD"])
-}
+use crate::support::{DESTROY, REFRESH, assert_says, bench, commit};
 
 #[tokio::test]
 async fn history_has_the_updates_and_no_previews() {

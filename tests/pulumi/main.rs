@@ -16,6 +16,7 @@ mod console_downloads;
 mod console_hostile;
 mod console_kept;
 mod console_keyboard;
+mod console_links;
 mod console_pages;
 mod console_requests;
 mod console_states;

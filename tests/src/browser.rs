@@ -221,6 +221,34 @@ impl Chromium {
         answer.as_str().unwrap_or_default().to_owned()
     }
 
+    /// The texts of all elements with this selector that are there now.
+    pub async fn texts(&mut self, what: &str) -> Vec<String> {
+        let answer = self.run(&json!({ "command": "texts", "what": what })).await;
+        let texts = answer.as_array().into_iter().flatten();
+        texts.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Pages that are opened from now on have a clock of their own, which runs until [`Chromium::stops_the_clock`].
+    pub async fn has_a_clock(&mut self) {
+        self.run(&json!({ "command": "clock" })).await;
+    }
+
+    /// From now on, only [`Chromium::passes`] moves the clock of the page.
+    pub async fn stops_the_clock(&mut self) {
+        self.run(&json!({ "command": "still" })).await;
+    }
+
+    /// Lets seconds pass on the page's clock, and returns how often it asked for an address with this text.
+    pub async fn passes(&mut self, seconds: u64, what: &str) -> u64 {
+        let answer = self.run(&json!({ "command": "pass", "seconds": seconds, "what": what })).await;
+        answer.as_u64().unwrap_or_default()
+    }
+
+    /// From now on, the tab seems to be hidden, or to be looked at again.
+    pub async fn hides(&mut self, is: bool) {
+        self.run(&json!({ "command": "hide", "is": is })).await;
+    }
+
     /// Expects a page without faults: no error of the console since the last check, no violation of the rules for
     /// accessible pages in either theme, and nothing wider than a phone. With `STATEWRIGHT_PICTURES`, takes
     /// pictures of it into that folder.

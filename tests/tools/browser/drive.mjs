@@ -26,6 +26,8 @@ let held;
 // A page of its own, which may look at pictures.
 let eye;
 
+const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
 const isOurs = () => !page.url().includes("/interaction/");
 
 /** Whether the element with the focus shows that it has it. Runs in the page. */
@@ -167,6 +169,40 @@ const commands = {
     await tab.waitForURL((at) => !at.pathname.startsWith("/signin"));
     await tab.close();
   },
+  // Pages that are opened from now on have a clock that `still` stops, and that only `pass` moves after that.
+  clock: async () => void (await page.clock.install()),
+  still: async () => void (await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1000)),
+  // Lets seconds pass, and counts the requests for addresses with this text. After each second, the answers are waited for:
+  // they set the next timers.
+  pass: async ({ seconds, what }) => {
+    let asked = 0;
+    const open = new Set();
+    const begins = (request) => {
+      open.add(request);
+      if (request.url().includes(what)) asked += 1;
+    };
+    const ends = (request) => void open.delete(request);
+    page.on("request", begins);
+    page.on("requestfinished", ends);
+    page.on("requestfailed", ends);
+    for (let second = 0; second < seconds; second++) {
+      await page.clock.runFor(1000);
+      do await sleep(20);
+      while (open.size > 0);
+      await sleep(20);
+    }
+    page.off("request", begins);
+    page.off("requestfinished", ends);
+    page.off("requestfailed", ends);
+    return asked;
+  },
+  // As if the person looked at another tab, or back at this one.
+  hide: async ({ is }) =>
+    page.evaluate((is) => {
+      Object.defineProperty(document, "hidden", { configurable: true, get: () => is });
+      Object.defineProperty(document, "visibilityState", { configurable: true, get: () => (is ? "hidden" : "visible") });
+      document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+    }, is),
   addresses: async () => page.evaluate(addressesThatDo),
   // How many elements there are that no page of ours has: a text made them, if it was taken for markup.
   alien: async () => page.evaluate(() => document.querySelectorAll("img, iframe, object, embed, body script").length),
@@ -178,6 +214,8 @@ const commands = {
   url: async () => page.url(),
   text: async () => page.innerText("body"),
   value: async ({ what }) => page.innerText(what),
+  // Those of all elements that are there.
+  texts: async ({ what }) => page.locator(what).allInnerTexts(),
   input: async ({ what }) => page.inputValue(what),
   // As if the session had ended: its cookie is gone, and the page stays.
   forget: async () => {
