@@ -209,7 +209,7 @@ async fn pulumi_knows_the_console_of_a_host_with_api() {
     let listed = cli.run(["stack", "ls", "--json"]).await.assert_success().json();
     assert_eq!(listed[0]["url"], stack.as_str());
     // At a terminal, the link has another label.
-    let preview = cli.spawn_at_terminal(["preview"]).wait().await.assert_success();
+    let preview = cli.spawn_at_sized_terminal(["preview"]).wait().await.assert_success();
     let link = printed(&preview, "View in Browser (Ctrl+O):");
     let id = link.strip_prefix(&format!("{stack}/previews/")).unwrap_or_else(|| panic!("{link}"));
     let found = app.get(&format!("/api/stacks/{ORG}/remote/dev/updates/{id}")).send().await.expect(200);

@@ -221,6 +221,15 @@ impl PulumiCli {
         Running::start_at_terminal(command, shown, self.patience, self.home.clone())
     }
 
+    /// The same on a terminal of 40 rows and 160 columns, on which it draws what it does.
+    pub fn spawn_at_sized_terminal<A: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Running {
+        let (command, shown) = self.command(arguments);
+        Running::start_at_terminal_of((40, 160), command, shown, self.patience, self.home.clone())
+    }
+
     /// Runs another program, which finds this client on its `PATH`, to its end.
     pub async fn run_program(&self, program: &Path, arguments: &[&OsStr]) -> Output {
         let (command, shown) = self.command_of(program, arguments);

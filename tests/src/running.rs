@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -82,12 +83,23 @@ impl Running {
 
     /// Starts a command on a terminal.
     pub(crate) fn start_at_terminal(
+        command: Command,
+        shown: String,
+        patience: Duration,
+        home: Arc<Home>,
+    ) -> Self {
+        Self::start_at_terminal_of(UNKNOWN_SIZE, command, shown, patience, home)
+    }
+
+    /// Starts a command on a terminal of this many rows and columns.
+    pub(crate) fn start_at_terminal_of(
+        size: (u16, u16),
         mut command: Command,
         shown: String,
         patience: Duration,
         home: Arc<Home>,
     ) -> Self {
-        let (ours, theirs) = open_terminal().unwrap_or_else(|error| panic!("no terminal: {error}"));
+        let (ours, theirs) = open_terminal(size).unwrap_or_else(|error| panic!("no terminal: {error}"));
         let end = |end: &fs::File| {
             end.try_clone().unwrap_or_else(|error| panic!("no end of the terminal: {error}"))
         };
@@ -185,11 +197,16 @@ fn group(child: &Child) -> Pid {
         .expect("a child that was not waited for has an id")
 }
 
+/// The rows and columns of a terminal that does not tell them. Programs ask on it, and draw nothing.
+const UNKNOWN_SIZE: (u16, u16) = (0, 0);
+
 /// A pseudo-terminal: the end of the user, and the end of the program.
-fn open_terminal() -> io::Result<(fs::File, fs::File)> {
+fn open_terminal((rows, columns): (u16, u16)) -> io::Result<(fs::File, fs::File)> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
     grantpt(&ours)?;
     unlockpt(&ours)?;
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&ours, size)?;
     let name = ptsname(&ours, Vec::new())?;
     let theirs = fs::OpenOptions::new()
         .read(true)
