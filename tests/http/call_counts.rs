@@ -234,6 +234,14 @@ async fn costs(app: &TestApp, taken: impl Fn() -> String, stack: &Stack<'_>) -> 
     note("append of 200 KB");
     run.event(1).await.expect(204);
     note("events");
+    let events = format!("{}/events", run.path);
+    let read = app.get(&events).send().await.expect(200);
+    taken();
+    let token = read["continuationToken"].as_str().expect("it runs");
+    let nothing = app.get(&format!("{events}?continuationToken={token}")).send().await;
+    assert!(nothing.bytes.len() <= 120, "what decision 41 says: {}", nothing.text());
+    assert_eq!(nothing.expect(200)["events"], json!([]));
+    note("events without news");
     stack.get("").send().await.expect(200);
     note("get running stack");
     stack.export().await;
@@ -335,6 +343,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     append after a rest 1 query, 1 commit (1)
     append of 200 KB    1 commit, 1 blob put (2)
     events              1 get, 1 commit (2)
+    events without news 2 get, 1 query (3)
     get running stack   4 get (4)
     export running      2 get, 1 query, 2 blob get (5)
     renew               4 get, 1 commit (2)
@@ -499,6 +508,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     append after a rest 1 written, 1 read (2)
     append of 200 KB    1 written, 1 put (2)
     events              1 written, 1 read (2)
+    events without news 3 read (3)
     get running stack   4 read (4)
     export running      3 read, 2 got (5)
     renew               1 written, 4 read (5)
