@@ -118,7 +118,7 @@ async fn links_of_pulumi_lead_to_pages_that_say_the_same() {
     let told = cli.run(["preview", "--json"]).await.assert_success().json();
     let plan = ["preview", "--diff", "--message", "Plan the change"];
     let planned = cli.run(plan).await.assert_success();
-    // Both secrets are told apart, by the CLI too.
+    // The CLI lists the secret that changed too.
     assert!(planned.stdout.contains("secretValue"), "{planned}");
     let preview = printed(&planned, "View Live:");
     let up = cli.run(UP.into_iter().chain(["--message", "Make the change"])).await.assert_success();
