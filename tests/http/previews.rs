@@ -102,9 +102,8 @@ async fn everything_of_a_preview_is_deleted_at_once() {
 /// The message and the base version of each preview on a page of all, and the token of the next page.
 async fn page_of_all(stack: &Stack<'_>, query: &str) -> (Vec<(String, u64)>, Option<String>) {
     let found = stack.get(&format!("/previews?{query}")).send().await.expect(200);
-    let of = |one: &Value| {
-        (one["info"]["message"].as_str().unwrap().to_owned(), one["version"].as_u64().unwrap())
-    };
+    let of =
+        |one: &Value| (one["info"]["message"].as_str().unwrap().to_owned(), one["version"].as_u64().unwrap());
     let rows = found["previews"].as_array().unwrap().iter().map(of).collect();
     (rows, found["continuationToken"].as_str().map(str::to_owned))
 }

@@ -95,7 +95,7 @@ async fn shows_the_changes(page: &mut Chromium, expected: &BTreeMap<String, BTre
         assert_eq!(&shown, paths, "{name} at {} shows {texts:?}", page.url().await);
         if name == "plainly" {
             let texts: BTreeSet<&str> = texts.iter().map(String::as_str).collect();
-            assert_eq!(texts, ["secretValue", "value.a", "value.list[1]"].into());
+            assert_eq!(texts, BTreeSet::from(["secretValue", "value.a", "value.list[1]"]));
         }
     }
     assert!(!page.text().await.contains("hunter"), "a secret is shown");
@@ -131,8 +131,7 @@ async fn links_of_pulumi_lead_to_pages_that_say_the_same() {
     let changed = changes(&told);
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(changed["plainly"], paths(&["secretValue", "value"]));
-    let finely =
-        ["secretValue", "value.a.b", "value.added", "value.gone", "value.list[1]", "value.list[2]"];
+    let finely = ["secretValue", "value.a.b", "value.added", "value.gone", "value.list[1]", "value.list[2]"];
     assert_eq!(changed["finely"], paths(&finely));
     assert_eq!(changed["swapped"], paths(&["replaceKey.zone"]));
 
@@ -158,7 +157,8 @@ async fn links_of_pulumi_lead_to_pages_that_say_the_same() {
     page.sees("tr:has-text('Plan the change')").await;
     let rows = page.texts("tbody tr td:first-child").await;
     let expected = ["Update 2", "Preview from version 1", "Preview from version 1", "Update 1"];
-    let is_as_expected = rows.len() == 4 && rows.iter().zip(expected).all(|(row, text)| row.starts_with(text));
+    let is_as_expected =
+        rows.len() == 4 && rows.iter().zip(expected).all(|(row, text)| row.starts_with(text));
     assert!(is_as_expected, "{rows:?}");
     let row = page.value("tr:has-text('Plan the change')").await;
     for part in [USER, "trunk", &hash[..8], "pull request 7", "GitHub Actions"] {
