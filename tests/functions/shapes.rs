@@ -633,6 +633,8 @@ impl Watched {
             let opened = self.ask(Method::POST, &format!("{this}{tail}"), &Value::Null).await;
             self.get(&format!("{this}/open/{}", opened["id"].as_str().unwrap())).await;
         }
+        cli.run(["env", "init", "acme/shapes/top"]).await.assert_success();
+        self.ask(Method::PATCH, &format!("{all}/shapes/top"), &imports).await;
         let sealed = json!({ "plaintexts": ["eA=="] });
         let sealed = self.ask(Method::POST, &format!("{this}/encrypt-secrets"), &sealed).await;
         self.ask(Method::POST, &format!("{this}/decrypt-secrets"), &sealed).await;
@@ -649,6 +651,7 @@ impl Watched {
             "/versions/tags/stable",
             "/versions/3",
             "/versions/3/decrypt",
+            "/referrers",
         ] {
             self.get(&format!("{this}{tail}")).await;
         }
@@ -704,6 +707,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
         YAML,
     ),
     ("GET /api/esc/environments/{org}/{project}/{environment}/versions/{version}:  is not Object", YAML),
+    ("GET /api/esc/environments/{org}/{project}/{environment}/referrers: .hidden is not known", MORE),
     ("GET /api/esc/environments/{org}/{project}/{environment}:  is not Object", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Headers is missing", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Response is missing", YAML),

@@ -1,5 +1,6 @@
 //! The operator's `check`: it finds nothing in a sound store, and names every fault.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -8,12 +9,12 @@ use bytes::Bytes;
 use serde_json::json;
 use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::domain::ids::{EdgeId, StackId, StateId, UpdateId};
-use statewright_shared::domain::names::{InputName, OrgName, StateAddress};
+use statewright_shared::domain::names::{EnvironmentAddress, InputName, OrgName, StateAddress};
 use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::{
-    DeletedState, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead, StackVersion, StateEdge,
-    StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StoredLabelPolicy, WrappedDataKey, delete,
-    put_bytes,
+    DeletedState, EnvironmentHead, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead,
+    StackVersion, StateEdge, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StoredLabelPolicy,
+    WrappedDataKey, delete, put_bytes,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::keys::master_key;
@@ -137,6 +138,24 @@ async fn a_sound_store_has_no_findings_and_no_unnamed_blobs() {
     let report = check::stack(&store.app.context, id).await.unwrap();
     assert_eq!((report.versions, report.is_deleted), (5, true));
     assert_eq!(check::orphans(&store.app.context, &store.inventory()).await.unwrap(), Orphans::default());
+}
+
+#[tokio::test]
+async fn imports_in_a_head_are_compared_with_the_text() {
+    let store = Store::new().await;
+    let all = format!("/api/esc/environments/{ORG}");
+    for name in ["base", "top"] {
+        store.app.post(&all, &json!({ "project": "web", "name": name })).send().await.expect(204);
+    }
+    store.app.patch(&format!("{all}/web/top"), &json!({ "imports": ["web/base"] })).send().await.expect(200);
+    assert_eq!(store.problems().await, [""; 0]);
+    let key: ItemKey = EnvironmentHead::key(&EnvironmentAddress::parse(ORG, "web", "top").unwrap()).into();
+    let head: EnvironmentHead = store.read(&key).await;
+    let of_older_program = EnvironmentHead { imports: None, ..head.clone() };
+    assert_eq!(store.with(&key, Some(of_older_program.encode())).await, [""; 0]);
+    let wrong = EnvironmentHead { imports: Some(BTreeSet::new()), ..head };
+    let found = store.with(&key, Some(wrong.encode())).await;
+    Store::assert_one(&found, "acme/web/top names other imports than its text");
 }
 
 #[tokio::test]

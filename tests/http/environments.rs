@@ -6,7 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::domain::names::EnvironmentAddress;
 use statewright_shared::domain::role::Role;
+use statewright_shared::layout::{EnvironmentHead, Stored, put};
+use statewright_shared::ports::Expect;
 use statewright_shared::services::maintenance::sweep::GRACE;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp, USER};
 
@@ -486,4 +489,133 @@ async fn a_secret_in_a_comment_gives_a_warning_with_its_place() {
     assert!(kept.contains("hunter2") && !kept.contains("hunter3"), "{kept}");
     let clean = this.write("values: {n: {fn::secret: hunter4}}\n", None).await.expect(200);
     assert!(clean["diagnostics"].as_array().is_none_or(Vec::is_empty), "{clean}");
+}
+
+/// An environment in the list of those that import another one.
+fn importing(name: &str, revision: u64) -> Value {
+    json!({ "environment": { "project": "web", "name": name, "revision": revision } })
+}
+
+/// The head of an environment of `web`.
+async fn head(app: &TestApp, name: &str) -> EnvironmentHead {
+    let key = EnvironmentHead::key(&EnvironmentAddress::parse(ORG, "web", name).unwrap());
+    Stored::read(&app.context.ledger.get(&key).await.unwrap().unwrap()).unwrap().value
+}
+
+/// Stores the head of an environment of `web` as a program did that did not know imports in heads.
+async fn forget_imports(app: &TestApp, name: &str) {
+    let key = EnvironmentHead::key(&EnvironmentAddress::parse(ORG, "web", name).unwrap());
+    let head = EnvironmentHead { imports: None, ..head(app, name).await };
+    app.context.ledger.commit(vec![put(key, Expect::Any, app.context.ids.revision(), &head)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_imports_an_environment_is_listed_by_revision() {
+    let app = TestApp::memory().await;
+    let base = Environment::new(&app, "base", "values: {n: 1}\n").await;
+    base.write("values: {n: 2}\n", None).await.expect(200);
+    let tags = format!("{}/versions/tags", base.path);
+    app.post(&tags, &json!({ "name": "stable", "revision": 2 })).send().await.expect(204);
+    let merged = Environment::new(&app, "merged", "imports: [web/base]\n").await;
+    let inline = Environment::new(&app, "inline", "values: {m: \"${environments.web.base.n}\"}\n").await;
+    Environment::new(&app, "older", "imports: [web/base@stable, web/base@2]\n").await;
+    Environment::new(&app, "other", "imports: [web/merged]\n").await;
+    let listed = async |query: &str| base.get(&format!("/referrers{query}")).await.expect(200);
+    let current = json!({ "latest": [importing("inline", 2), importing("merged", 2)] });
+    let all = json!({
+        "2": [importing("older", 2)],
+        "latest": [importing("inline", 2), importing("merged", 2)],
+        "stable": [importing("older", 2)],
+    });
+    assert_eq!(listed("").await, json!({ "referrers": current, "hidden": 0 }));
+    assert_eq!(listed("?allRevisions=true").await, json!({ "referrers": all, "hidden": 0 }));
+
+    // Page by page, and without a page that is empty.
+    let first = listed("?allRevisions=true&count=2").await;
+    assert_eq!(first["referrers"], current);
+    let next = first["continuationToken"].as_str().unwrap();
+    let last = listed(&format!("?allRevisions=true&count=2&continuationToken={next}")).await;
+    let of_older = json!({ "2": [importing("older", 2)], "stable": [importing("older", 2)] });
+    assert_eq!(last, json!({ "referrers": of_older, "hidden": 0 }));
+    base.get("/referrers?continuationToken=%21").await.refused(400);
+    base.get("/referrers?count=x").await.refused(400);
+
+    // The heads that an older program wrote do not have the names: the texts are read.
+    for name in ["older", "merged", "other"] {
+        forget_imports(&app, name).await;
+    }
+    assert_eq!(listed("?allRevisions=true").await, json!({ "referrers": all, "hidden": 0 }));
+    // The same text makes no revision, and completes the head.
+    merged.write("imports: [web/base]\n", None).await.expect(200);
+    let completed = head(&app, "merged").await;
+    let imports: Vec<String> = completed.imports.unwrap().into_iter().collect();
+    assert_eq!((completed.revision, imports), (2, vec!["web/base".to_owned()]));
+    let clone = json!({ "project": "web", "name": "copy" });
+    app.post(&format!("{}/clone", inline.path), &clone).send().await.expect(204);
+    app.request(Method::DELETE, &format!("/api/esc/environments/{ORG}/web/copy")).send().await.expect(204);
+    let clone = json!({ "project": "web", "name": "whole", "preserveHistory": true });
+    app.post(&format!("{}/clone", inline.path), &clone).send().await.expect(204);
+    assert_eq!(listed("").await["referrers"]["latest"][2], importing("whole", 2));
+    app.request(Method::DELETE, &format!("/api/esc/environments/{ORG}/web/whole")).send().await.expect(204);
+
+    // A tag that leads to the current revision is of it. What is no longer imported, or deleted, is not listed.
+    app.patch(&format!("{tags}/stable"), &json!({ "revision": 3 })).send().await.expect(204);
+    merged.write("values: {}\n", None).await.expect(200);
+    let current = json!({ "latest": [importing("inline", 2)], "stable": [importing("older", 2)] });
+    assert_eq!(listed("").await["referrers"], current);
+    app.request(Method::DELETE, &inline.path).send().await.expect(204);
+    assert_eq!(listed("").await["referrers"], json!({ "stable": [importing("older", 2)] }));
+    let restore = format!("/api/esc/environments/{ORG}/restore");
+    let name = json!({ "project": "web", "name": "inline" });
+    app.request(Method::PUT, &restore).json(&name).send().await.expect(204);
+    assert_eq!(listed("").await["referrers"], current);
+
+    // Imports are by name: another environment of that name has the same ones.
+    app.request(Method::DELETE, &base.path).send().await.expect(204);
+    base.get("/referrers").await.refused(404);
+    let again = Environment::new(&app, "base", "values: {n: 3}\n").await;
+    let latest = again.get("/referrers").await.expect(200)["referrers"]["latest"].clone();
+    assert_eq!(latest, json!([importing("inline", 2)]));
+}
+
+#[tokio::test]
+async fn an_import_that_a_caller_may_not_see_is_counted() {
+    let app = TestApp::memory().await;
+    let base = Environment::new(&app, "base", "values: {n: 1}\n").await;
+    Environment::new(&app, "open", "imports: [web/base]\n").await;
+    Environment::new(&app, "closed", "imports: [web/base]\n").await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let path = format!("{}/referrers", base.path);
+    app.get(&path).token(&bob).send().await.refused(403);
+    for on in ["web/base", "web/open"] {
+        let grant = json!({ "to": "user:bob", "on": on, "role": "view" });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    }
+    let seen = app.get(&path).token(&bob).send().await.expect(200);
+    assert_eq!(seen, json!({ "referrers": { "latest": [importing("open", 2)] }, "hidden": 1 }));
+    let of_closed = path.replace("/base/", "/closed/");
+    app.get(&of_closed).token(&bob).send().await.refused(404);
+}
+
+/// I10: one query, whatever the number of environments of a page. Heads of an older program cost a read each.
+#[tokio::test]
+async fn what_imports_an_environment_costs_one_query() {
+    let (app, counter) = counted().await;
+    let base = Environment::new(&app, "base", "values: {n: 1}\n").await;
+    Environment::new(&app, "first", "imports: [web/base]\n").await;
+    let cost = async || {
+        base.get("/referrers").await.expect(200);
+        counter.take();
+        base.get("/referrers").await.expect(200);
+        describe_calls(counter.take())
+    };
+    let few = cost().await;
+    assert!(few.contains("1 query"), "{few}");
+    for n in 0..40 {
+        Environment::new(&app, &format!("more{n}"), "imports: [web/base]\n").await;
+    }
+    assert_eq!(cost().await, few);
+    let gets = |calls: &str| calls.split(' ').next().and_then(|count| count.parse::<usize>().ok()).unwrap();
+    forget_imports(&app, "more1").await;
+    assert_eq!(gets(&cost().await), gets(&few) + 1);
 }

@@ -182,7 +182,6 @@ async fn missing_features_are_refused_by_name() {
         (Method::POST, of_environment("rotate"), "rotating secrets of environments"),
         (Method::GET, of_environment("schedules/s1/history"), "scheduling"),
         (Method::GET, of_environment("hooks"), "sending webhooks"),
-        (Method::GET, of_environment("referrers"), "finding who uses an environment"),
         (Method::POST, of_environment("drafts"), "drafts of environments"),
         (Method::GET, of_environment("drafts/d1/status"), "drafts of environments"),
         (Method::POST, of_environment("open/request"), "asking for access to an environment"),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use statewright_tests::esc_scripts::{self, Report};
 
 const CHANGE_REQUESTS: &str = "drafts, change requests and requests to open an environment are not supported";
-const REFERRERS: &str = "the referrers of an environment are not supported";
+const REFERRERS: &str = "stacks and accounts that use an environment are not listed";
 const SCHEDULES: &str = "schedules are not supported";
 const WEBHOOKS: &str = "webhooks are not supported";
 // Decision 30 gives more details.

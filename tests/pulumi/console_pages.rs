@@ -366,11 +366,14 @@ async fn an_environment_is_edited_while_somebody_else_edits_it() {
     let name = format!("{ORG}/web/prod");
     cli.run(["env", "init", &name, "--file", "environment.yaml"]).await.assert_success();
     cli.run(["env", "tag", &name, "team", "shop"]).await.assert_success();
+    cli.write("top.yaml", "imports: [web/prod]\n");
+    cli.run(["env", "init", &format!("{ORG}/web/top"), "--file", "top.yaml"]).await.assert_success();
 
     let environment = format!("/{ORG}/esc/web/prod");
     let editor = "textarea[aria-label=Definition]";
     let (mut page, console) = signed_in(&app, &environment).await;
     page.sees(editor).await;
+    page.sees(".card:has-text('Imported by') a:text-is('web/top')").await;
     page.check_page("console-environment").await;
     page.fill(editor, "values:\n  region: ${nope}\n").await;
     page.sees(".list-row:has-text('unknown property')").await;

@@ -102,6 +102,7 @@ async fn an_environment_with_a_deleted_import_is_shown() {
     let cli = client(&app);
     write(&cli, "acme/web/base", "values: {region: eu-1}\n").await;
     write(&cli, "acme/web/app", "imports: [web/base]\nvalues: {size: 3, where: \"${region}\"}\n").await;
+    assert_says(&run(&cli, "env referrer list acme/web/base").await, &["latest", "environment", "web/app@2"]);
     run(&cli, "env rm acme/web/base --yes").await;
     assert_says(&run(&cli, "env get acme/web/app").await, &["\"size\": 3", "imports: [web/base]"]);
     assert_says(&run(&cli, "env get acme/web/app size").await, &["3", "# Defined at\n- app:2:16\n"]);

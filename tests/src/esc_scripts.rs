@@ -144,6 +144,7 @@ async fn keep(ctx: &Context, name: &str, fixture: Fixture) -> Done {
         tags: BTreeMap::new(),
         revision_tags: BTreeMap::new(),
         is_protected: false,
+        imports: None,
     };
     for (name, value) in fixture.tags {
         let tag = EnvironmentTag { value, created: now, modified: now, by: by.clone() };

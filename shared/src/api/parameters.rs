@@ -119,6 +119,7 @@ parameters! {
     PROPERTY: text("property", "The path of one value; all values without it");
     SHOW_SECRETS: flag("showSecrets", "Whether the secrets in the text are shown");
     BEFORE: number("before", "Only revisions before this one");
+    ALL_REVISIONS: flag("allRevisions", "Whether those that use older revisions are shown too");
 
     // The organization.
     REASON: text("reason", "Why, for the audit trail");

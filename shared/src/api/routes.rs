@@ -52,8 +52,8 @@ use crate::wire::audit::{AuditLogEvents, EventTypes};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
     EnvironmentSettings, Environments as EnvironmentList, NamedEnvironment, NewRevisionTag, Opened,
-    RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit, TagText,
-    Tags,
+    Referrers, RestoreEnvironment, Retract, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag,
+    TagEdit, TagText, Tags,
 };
 use crate::wire::map::DependencyMap;
 use crate::wire::oidc::{
@@ -1214,6 +1214,12 @@ routes! {
         auth: Token, needs: Member, group: Environments, audit: "environment.retract",
         body: of::<Retract>,
         answer: NoContent, id: RetractEnvironmentRevision_esc_environments,
+    }
+    /// List what imports an environment
+    GET "/api/esc/environments/{org}/{project}/{environment}/referrers" => environments::referrers {
+        auth: Token, needs: View, group: Environments,
+        query: [query::CONTINUATION, query::COUNT, query::ALL_REVISIONS],
+        answer: Json(of::<Referrers>), id: ListEnvironmentReferrers_esc_environments,
     }
     /// List the tags of an environment
     GET "/api/esc/environments/{org}/{project}/{environment}/tags" => environments::list_tags {

@@ -21,7 +21,6 @@ fn feature_of_environments<'a>(mut parts: impl Iterator<Item = &'a str>) -> &'st
         "rotate" => "rotating secrets of environments",
         "schedules" => "scheduling",
         "hooks" => "sending webhooks",
-        "referrers" => "finding who uses an environment",
         "drafts" => "drafts of environments",
         "open" => "asking for access to an environment",
         _ => "this part of Pulumi ESC",

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,11 @@ pub struct EnvironmentHead {
     /// Whether it cannot be deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_protected: bool,
+    /// What the text of the current revision imports or refers to, each as `PROJECT/NAME`, with or without `@` and a
+    /// number or a tag. `None` if an older program wrote the head, which drops this with its next write: then the text
+    /// has to be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imports: Option<BTreeSet<String>>,
 }
 
 impl Record for EnvironmentHead {
@@ -95,6 +100,7 @@ pub(super) mod examples {
             tags: BTreeMap::from([(tag("team"), team)]),
             revision_tags: BTreeMap::from([(tag("stable"), stable)]),
             is_protected: true,
+            imports: None,
         }
     }
 
@@ -108,6 +114,9 @@ pub(super) mod examples {
             ..head()
         };
         files.hold("environment-new.v1", &new, b"");
+        let imports = ["web/base", "web/base@stable"].map(str::to_owned);
+        let importing = EnvironmentHead { imports: Some(imports.into()), ..new };
+        files.hold("environment-importing.v1", &importing, b"");
         files.hold("environment.v1", &head(), b"");
     }
 }

@@ -191,6 +191,34 @@ pub struct DecryptedSecrets {
     pub plaintexts: Vec<Base64>,
 }
 
+/// `GET …/referrers`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Referrers {
+    /// One page of what uses the environment, by what is used of it: `latest`, the number of a revision or a tag.
+    pub referrers: BTreeMap<String, Vec<Referrer>>,
+    /// The position of the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation_token: Option<String>,
+    /// The number of environments that use it and that the caller may not see.
+    pub hidden: usize,
+}
+
+/// What uses an environment: another environment. Stacks are not listed.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Referrer {
+    pub environment: ImportingEnvironment,
+}
+
+/// An environment that imports another one, or refers to it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ImportingEnvironment {
+    pub project: String,
+    pub name: String,
+    /// Its current revision.
+    pub revision: u64,
+}
+
 /// A revision in `GET …/versions`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::path::{EnvironmentPath, OrgPath, RevisionPath, SessionPath, TagPath};
-use crate::api::query::{Parameters, check_count, number};
+use crate::api::query::{Parameters, check_count, number, position, write_position};
 use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json, json_list, json_of, json_text, no_content, user_named};
 use crate::domain::durations;
@@ -27,13 +27,14 @@ use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
 use crate::services::environments::{self, Changed, Preserve, Text};
+use crate::services::environments::referrers::{self, Importer, Importers};
 use crate::services::environments::{evaluation, session as sessions, tags};
 use crate::services::error::{AccessError, InvalidInput};
 use crate::wire::environments::{
     CloneEnvironment, DecryptSecrets, DecryptedSecrets, Diagnostics, EncryptSecrets, EncryptedSecrets,
-    EnvironmentSettings, EnvironmentSummary, Environments, NamedEnvironment, NewRevisionTag, Opened,
-    RestoreEnvironment, Retract, Retracted, Revision, RevisionTag, RevisionTagEdit, RevisionTags, Tag,
-    TagEdit, TagText, Tags,
+    EnvironmentSettings, EnvironmentSummary, Environments, ImportingEnvironment, NamedEnvironment,
+    NewRevisionTag, Opened, Referrer, Referrers, RestoreEnvironment, Retract, Retracted, Revision,
+    RevisionTag, RevisionTagEdit, RevisionTags, Tag, TagEdit, TagText, Tags,
 };
 use crate::wire::esc;
 use crate::wire::pulumi::Base64;
@@ -424,6 +425,30 @@ fn revision(
         tags,
         retracted,
     }
+}
+
+/// A page of the environments that import an environment.
+pub(crate) async fn referrers(
+    State(app): State<App>,
+    caller: Caller,
+    EnvironmentPath(address): EnvironmentPath,
+    Parameters(query): Parameters,
+) -> Answer {
+    let all_revisions = query.get("allRevisions").is_some_and(|value| value == "true");
+    let count = number(&query, "count")?
+        .map_or(referrers::LIST_PAGE, |count| usize::try_from(count).unwrap_or(usize::MAX));
+    let after = position(&query)?;
+    let Importers { shown, hidden, next } =
+        referrers::list(&app, &caller, &address, all_revisions, count, after).await?;
+    let mut referrers: BTreeMap<String, Vec<Referrer>> = BTreeMap::new();
+    for Importer { address, revision, versions } in shown {
+        let environment =
+            ImportingEnvironment { project: address.project.into(), name: address.name.into(), revision };
+        for version in versions {
+            referrers.entry(version).or_default().push(Referrer { environment: environment.clone() });
+        }
+    }
+    json_list(Referrers { referrers, continuation_token: write_position(next), hidden }).await
 }
 
 /// Retracts a revision, so that it is no longer used.

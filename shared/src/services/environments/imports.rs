@@ -13,7 +13,7 @@ use crate::domain::environment::Diagnostic;
 use crate::domain::environment::definition::{self, Definition};
 use crate::domain::environment::evaluate::Source;
 use crate::domain::ids::EnvironmentId;
-use crate::domain::names::OrgName;
+use crate::domain::names::{EnvironmentAddress, OrgName};
 use crate::domain::role::Right;
 use crate::layout::{EnvironmentRevision, OpenedRevision, Record};
 use crate::services::caller::Caller;
@@ -72,6 +72,25 @@ pub(super) async fn read(name: &str, text: String) -> Result<(Definition, Vec<Di
         Ok((definition, diagnostics))
     })
     .await
+}
+
+/// What a text imports or refers to, as the field `imports` of [`EnvironmentHead`](crate::layout::EnvironmentHead) has
+/// it. A name that no environment can have is left out.
+pub(crate) async fn direct(org: &OrgName, text: String) -> Result<BTreeSet<String>, Error> {
+    let (definition, _) = read("", text).await?;
+    let full_name = |name: String| {
+        let (address, _) = parse(org, &name).ok()?;
+        Some(within_org(&address, &name))
+    };
+    Ok(definition.named().into_iter().filter_map(full_name).collect())
+}
+
+/// The name of an import with its project, and with `@` and a number or a tag if it has one.
+fn within_org(address: &EnvironmentAddress, name: &str) -> String {
+    match name.split_once('@') {
+        Some((_, version)) => format!("{}@{version}", address.within_org()),
+        None => address.within_org(),
+    }
 }
 
 /// Opens the secrets in a definition.
@@ -174,9 +193,7 @@ async fn find(
     standing.check(Right::Plan, "an import")?;
     let head = head_of(ctx, &address).await?.ok_or_else(missing)?.value;
     let (revision, text) = lookup::text(ctx, &address, &head, &which).await?;
-    let version = name.split_once('@').map(|(_, version)| format!("@{version}"));
-    let name = address.within_org() + &version.unwrap_or_default();
-    Ok((OpenedRevision { name, id: head.id, revision }, text))
+    Ok((OpenedRevision { name: within_org(&address, name), id: head.id, revision }, text))
 }
 
 /// The text of a revision that was opened.

@@ -8,12 +8,13 @@ pub mod evaluation;
 pub(super) mod imports;
 pub mod lookup;
 mod providers;
+pub mod referrers;
 pub(super) mod retention;
 pub mod revisions;
 pub mod session;
 pub mod tags;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -74,8 +75,8 @@ async fn prepare(
     text: &str,
 ) -> Result<Vec<Write>, Error> {
     let id = EnvironmentId::new(ctx.ids.uuid());
-    let (text, _) = accepted(ctx, caller, address, id, text).await?;
-    let head = new_head(ctx, caller, id, 1);
+    let Accepted { text, imports, .. } = accepted(ctx, caller, address, id, text).await?;
+    let head = EnvironmentHead { imports: Some(imports), ..new_head(ctx, caller, id, 1) };
     let revision = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
     Ok(vec![
         store::put(ctx, EnvironmentHead::key(address), Expect::Absent, &head),
@@ -93,6 +94,7 @@ fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) ->
         tags: BTreeMap::new(),
         revision_tags: BTreeMap::new(),
         is_protected: false,
+        imports: None,
     }
 }
 
@@ -118,14 +120,25 @@ pub(super) async fn prepare_for_stack(
     }
 }
 
-/// Checks a text, and returns it with its secrets sealed, for storing, together with its warnings.
+/// A text that may become a revision.
+#[derive(Clone)]
+struct Accepted {
+    /// The text, with its secrets sealed.
+    text: String,
+    /// What it imports or refers to.
+    imports: BTreeSet<String>,
+    /// Its warnings.
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Checks a text for storing.
 async fn accepted(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
     id: EnvironmentId,
     text: &str,
-) -> Result<(String, Vec<Diagnostic>), Error> {
+) -> Result<Accepted, Error> {
     let too_long = |bytes: usize| Error::TooLarge {
         what: "the definition of an environment",
         bytes,
@@ -155,7 +168,8 @@ async fn accepted(
             "a secret in a comment is stored as text, and not sealed: take it out",
         )
     }));
-    Ok((sealed, diagnostics))
+    let imports = imports::direct(&address.org, sealed.clone()).await?;
+    Ok(Accepted { text: sealed, imports, diagnostics })
 }
 
 /// Seals the secrets in a text.
@@ -248,7 +262,7 @@ pub async fn update(
     text: &str,
     expected: Option<&str>,
 ) -> Result<Changed, Error> {
-    let mut accepted_text: Option<(EnvironmentId, String, Vec<Diagnostic>)> = None;
+    let mut accepted_text: Option<(EnvironmentId, Accepted)> = None;
     let mut attempts = Attempts::at("the environment");
     loop {
         attempts.begin()?;
@@ -258,19 +272,32 @@ pub async fn update(
             return Err(EnvironmentError::Moved(address.clone()).into());
         }
         // Sealed once, because sealing the same text again results in another text.
-        let (text, diagnostics) = match &accepted_text {
-            Some((of, text, diagnostics)) if *of == id => (text.clone(), diagnostics.clone()),
+        let Accepted { text, imports, diagnostics } = match &accepted_text {
+            Some((of, accepted)) if *of == id => accepted.clone(),
             _ => {
-                let (text, diagnostics) = accepted(ctx, caller, address, id, text).await?;
-                accepted_text = Some((id, text.clone(), diagnostics.clone()));
-                (text, diagnostics)
+                let accepted = accepted(ctx, caller, address, id, text).await?;
+                accepted_text = Some((id, accepted.clone()));
+                accepted
             }
         };
         let (_, current) = lookup::text(ctx, address, &head.value, &RevisionRef::Latest).await?;
         if current == text || unseal(ctx, id, &current).await? == unseal(ctx, id, &text).await? {
+            // A head that an older program wrote gets the imports.
+            let next = EnvironmentHead { imports: Some(imports), ..head.value.clone() };
+            if next != head.value {
+                let write = store::put(ctx, EnvironmentHead::key(address), head.unchanged(), &next);
+                if store::commit(ctx, vec![write]).await?.is_err() {
+                    continue;
+                }
+            }
             return Ok(Changed { revision, etag: etag(id, revision), diagnostics });
         }
-        let next = EnvironmentHead { revision: revision + 1, modified: ctx.now(), ..head.value.clone() };
+        let next = EnvironmentHead {
+            revision: revision + 1,
+            modified: ctx.now(),
+            imports: Some(imports),
+            ..head.value.clone()
+        };
         let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
         let writes = vec![
             store::put(ctx, EnvironmentHead::key(address), head.unchanged(), &next),
@@ -509,6 +536,7 @@ pub async fn clone(
             .into());
         }
         head.revision = from.revision;
+        head.imports.clone_from(&from.imports);
         if preserve.revision_tags {
             head.revision_tags.clone_from(&from.revision_tags);
         }
@@ -524,14 +552,16 @@ pub async fn clone(
             store::commit(ctx, vec![write]).await?.map_err(|_| Error::Contended("the clone"))?;
         }
     }
-    let mut writes = vec![store::put(ctx, EnvironmentHead::key(new), Expect::Absent, &head)];
+    let mut writes = Vec::new();
     if !preserve.history {
         let (_, text) = lookup::text(ctx, address, &from, which).await?;
         let text = reseal(ctx, from.id, id, &text).await?;
         let record = EnvironmentRevision { created: ctx.now(), by: caller.requester(), retracted: None };
         let key = EnvironmentRevision::key(id, 1);
         writes.push(store::put_with(ctx, key, Expect::Absent, &record, text.as_bytes()));
+        head.imports = Some(imports::direct(&new.org, text).await?);
     }
+    writes.push(store::put(ctx, EnvironmentHead::key(new), Expect::Absent, &head));
     match store::commit(ctx, writes).await? {
         Ok(()) => Ok(()),
         Err(_) => Err(exists(new)),

@@ -11,8 +11,8 @@ use crate::services::keys::data_keys;
 use crate::services::{Error, environments};
 
 /// Checks the environment, deleted or not, whose head is this item of an organization: every revision with its
-/// secrets, and the data keys. Returns the problems as text. A server may be running, because revisions are only
-/// added.
+/// secrets, the imports in the head, and the data keys. Returns the problems as text. A server may be running, because
+/// revisions are only added.
 ///
 /// # Errors
 /// Those of the ports.
@@ -46,6 +46,11 @@ pub(super) async fn check_item(ctx: &Context, org: &OrgName, item: &Item) -> Res
                 problems.push(format!("revision {number} of environment {address}: a secret does not open"))
             }
             Err(words) => problems.push(format!("revision {number} of environment {address}: {words}")),
+        }
+        if let Some(imports) = head.imports.as_ref().filter(|_| number == head.revision)
+            && environments::imports::direct(org, text).await? != *imports
+        {
+            problems.push(format!("the head of environment {address} names other imports than its text"));
         }
     }
     let of_keys = data_keys::key_problems(ctx, head.id.into()).await?;

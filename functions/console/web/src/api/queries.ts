@@ -569,6 +569,49 @@ export const revisionTags = (name: EnvironmentName) =>
     queryFn: ({ signal }) => read(`${ENVIRONMENT}/versions/tags`, environmentPath(name), {}, signal),
   });
 
+/** An environment that imports another one. */
+export interface Importing {
+  project: string;
+  name: string;
+  /** What it imports: `latest`, numbers of revisions and tags. */
+  of: string[];
+}
+
+/** What imports an environment. */
+export interface ImportedBy extends Bounded<Importing> {
+  /** The number of others, which this person may not see. */
+  hidden: number;
+}
+
+export const importedBy = (name: EnvironmentName) =>
+  queryOptions({
+    queryKey: ["imported-by", name],
+    queryFn: async ({ signal }): Promise<ImportedBy> => {
+      const found = new Map<string, Importing>();
+      let hidden = 0;
+      const listed = await bounded<string>(LIST_MAX, async (continuationToken) => {
+        const query = { allRevisions: true, continuationToken };
+        const page = await read(`${ENVIRONMENT}/referrers`, environmentPath(name), query, signal);
+        hidden += page.hidden;
+        const before = found.size;
+        for (const [version, all] of Object.entries(page.referrers)) {
+          for (const { environment } of all) {
+            const key = `${environment.project}/${environment.name}`;
+            const one = found.get(key) ?? { project: environment.project, name: environment.name, of: [] };
+            one.of.push(version);
+            found.set(key, one);
+          }
+        }
+        return { items: [...found.keys()].slice(before), next: page.continuationToken };
+      });
+      const items = [...found.values()].sort(
+        (a, b) => a.project.localeCompare(b.project) || a.name.localeCompare(b.name),
+      );
+      return { items, hidden, more: listed.more };
+    },
+    staleTime: EVERY_MINUTE,
+  });
+
 export const environmentTags = (name: EnvironmentName) =>
   queryOptions({
     queryKey: ["environment-tags", name],

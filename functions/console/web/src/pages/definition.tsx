@@ -19,11 +19,11 @@ import {
   leaves,
   lines,
 } from "../definitions";
-import { number, visible } from "../format";
+import { count, number, visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
 import { Editor, type Field, goTo } from "../ui/editor";
 import { Icon } from "../ui/icons";
-import { Act, Badge, Card, Code, Facts, Failure, Loaded, Time, Waiting, useTitle } from "../ui/parts";
+import { Act, Badge, Card, Code, Facts, Failure, Loaded, More, Notice, Time, Waiting, useTitle } from "../ui/parts";
 import { MASK } from "../values";
 import { InItsPlace, Lines, Restore, ROUTE, useName, useReadAgain } from "./environment";
 
@@ -148,6 +148,47 @@ function Imports({ org, of }: { org: string; of: string }) {
           </li>
         ))}
       </ul>
+    </Card>
+  );
+}
+
+/** Rows that are drawn at first, and with each press of the button. */
+const IMPORTERS_SHOWN = 20;
+
+function ImportedBy({ name }: { name: EnvironmentName }) {
+  const found = useQuery(queries.importedBy(name));
+  const [shown, setShown] = useState(IMPORTERS_SHOWN);
+  return (
+    <Card title="Imported by" count={found.data && found.data.items.length + found.data.hidden}>
+      <Loaded of={found} rows={2}>
+        {({ items, hidden, more }) => (
+          <>
+            {items.length === 0 && hidden === 0 && <p className="none">No environment imports it.</p>}
+            {items.length > 0 && (
+              <ul className="plain-list">
+                {items.slice(0, shown).map(({ project, name: env, of }) => (
+                  <li key={`${project}/${env}`} className="list-row">
+                    <Icon name="environment" />
+                    <Link className="ellipsis" to={ROUTE} params={{ org: name.org, project, env }}>
+                      {project}/{env}
+                    </Link>
+                    {of
+                      .filter((version) => version !== "latest")
+                      .map((version) => (
+                        <Badge key={version} tone="plain">
+                          @{version}
+                        </Badge>
+                      ))}
+                  </li>
+                ))}
+              </ul>
+            )}
+            {items.length > shown && <More isLoading={false} onPress={() => setShown(shown + IMPORTERS_SHOWN)} />}
+            {hidden > 0 && <p className="foot">{count(hidden, "environment")} that you may not see.</p>}
+            {more && <Notice>Here are the first {number(queries.LIST_MAX)}.</Notice>}
+          </>
+        )}
+      </Loaded>
     </Card>
   );
 }
@@ -400,6 +441,7 @@ function Edit({ name, definition }: { name: EnvironmentName; definition: Definit
           onGo={({ range }) => goTo(field, range.begin.line, range.begin.column)}
         />
         <Imports org={name.org} of={shown} />
+        <ImportedBy name={name} />
         <Now name={name} revision={definition.revision} />
       </div>
     </div>

@@ -19,13 +19,14 @@ export function useName(): EnvironmentName {
   return useMemo(() => ({ org, project, env }), [org, project, env]);
 }
 
-/** Everything that depends on the definition. */
+/** Everything that depends on the definition. Other environments may be imported by this one now. */
 export function useReadAgain(name: EnvironmentName) {
   const client = useQueryClient();
   return () =>
-    Promise.all(
-      ["definition", "revisions", "revision-tags"].map((key) => client.invalidateQueries({ queryKey: [key, name] })),
-    );
+    Promise.all([
+      ...["definition", "revisions", "revision-tags"].map((key) => client.invalidateQueries({ queryKey: [key, name] })),
+      client.invalidateQueries({ queryKey: ["imported-by"] }),
+    ]);
 }
 
 export function EnvironmentPage() {
