@@ -187,6 +187,15 @@ async fn an_admin_changes_the_organization_and_protects_a_stack() {
     page.sees("tr:has-text('apply'):has-text('to team:shop on web/*')").await;
     assert!(page.url().await.ends_with("/-/grants?user=dora&stack=web%2Fdev"), "{}", page.url().await);
     page.check_page("console-why").await;
+    // The same name of an environment is another one, and of a state too.
+    for kind in ["tfstate", "environment"] {
+        page.run(&json!({ "command": "select", "what": "form select", "value": kind })).await;
+        page.fill("form input >> nth=1", "web/live").await;
+        page.press("Enter").await;
+        page.arrives(&format!("{console}/{ORG}/-/grants?user=dora&stack=web%2Flive&kind={kind}")).await;
+        page.sees("dt:has-text('On web/live')").await;
+        page.sees("tr:has-text('apply'):has-text('to team:shop on web/*')").await;
+    }
     page.click("[aria-label='Remove the grant to team:shop on web/*']").await;
     page.click("button:has-text('Remove the grant')").await;
     page.sees("text=There are no grants").await;
@@ -431,6 +440,9 @@ async fn an_environment_is_edited_while_somebody_else_edits_it() {
     page.open(&format!("{console}{environment}/settings")).await;
     page.sees("td:has-text('shop')").await;
     page.check_page("console-environment-settings").await;
+    page.click("a:has-text('What a member may do with it, and why')").await;
+    page.arrives(&format!("{console}/{ORG}/-/grants?stack=web%2Fprod&kind=environment")).await;
+    page.sees("option:checked:text-is('Environment')").await;
     page.open(&format!("{console}/{ORG}/-/environments?q=team%3Dshop")).await;
     page.sees(".item a:text-is('prod')").await;
     page.check_page("console-environments").await;

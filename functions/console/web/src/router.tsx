@@ -60,9 +60,12 @@ interface FilterSearch {
 }
 
 interface GrantsSearch extends FilterSearch {
-  /** Whose rights are explained, and on which stack. */
+  /** Whose rights are explained, and on what. */
   user?: string;
+  /** `PROJECT/NAME`. */
   stack?: string;
+  /** What the name is of; a stack without it. */
+  kind?: "tfstate" | "environment";
 }
 
 interface TokensSearch {
@@ -120,7 +123,7 @@ const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", c
 const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: lazyRouteComponent(organizationPages, "Organization") });
 const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members"), validateSearch: filterSearch });
 const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
-const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: word(search.q), user: word(search.user), stack: text(search.stack) }) });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: word(search.q), user: word(search.user), stack: text(search.stack), kind: oneOf(["tfstate", "environment"] as const, search.kind) }) });
 const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens"), validateSearch: (search: Search): TokensSearch => ({ of: text(search.of) }) });
 const issuers = createRoute({ getParentRoute: () => organization, path: "/issuers", component: lazyRouteComponent(organizationPages, "Issuers") });
 const labelPolicy = createRoute({ getParentRoute: () => organization, path: "/labels", component: lazyRouteComponent(organizationPages, "LabelPolicy") });

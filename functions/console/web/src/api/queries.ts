@@ -666,11 +666,15 @@ export const sessionsOf = (org: string, user: string) =>
   });
 
 /** What somebody may do with a stack, and why; the person at the console without a login. */
-export const access = (name: StackName, user?: string) =>
+/** What a name is of, as the server calls it. */
+export type NameKind = "stack" | "tfstate" | "environment";
+
+/** What somebody may do with what has this name, and why. */
+export const access = (name: StackName, user: string, kind: NameKind) =>
   queryOptions({
-    queryKey: ["access", name, user ?? ""],
+    queryKey: ["access", name, user, kind],
     queryFn: ({ signal }) =>
-      read("/api/stacks/{orgName}/{projectName}/{stackName}/access", stackPath(name), { user }, signal),
+      read("/api/stacks/{orgName}/{projectName}/{stackName}/access", stackPath(name), { user, kind }, signal),
     staleTime: EVERY_MINUTE,
     retry: false,
   });

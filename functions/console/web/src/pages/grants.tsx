@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
-import type { Grant, StackName } from "../api/queries";
+import type { Grant, NameKind, StackName } from "../api/queries";
 import { Badge, Card, Confirm, Empty, Facts, Line, Loaded, Search, Select, Table, useTitle } from "../ui/parts";
 import { RoleChoice, SCOPES, useOrg } from "./orgparts";
 
@@ -76,14 +76,20 @@ function RemoveGrant({ org, grant, onClose }: { org: string; grant: Grant; onClo
   );
 }
 
-/** The name of a stack, from `project/stack`. */
+const OF: [NameKind, string][] = [
+  ["stack", "Stack"],
+  ["tfstate", "State"],
+  ["environment", "Environment"],
+];
+
+/** A name from `project/name`: of a stack, a state or an environment. */
 function stackOf(org: string, text: string): StackName | undefined {
   const [project, stack, ...more] = text.split("/");
   return project && stack && more.length === 0 ? { org, project, stack } : undefined;
 }
 
-function Explained({ name, user }: { name: StackName; user: string }) {
-  const access = useQuery(queries.access(name, user));
+function Explained({ name, user, kind }: { name: StackName; user: string; kind: NameKind }) {
+  const access = useQuery(queries.access(name, user, kind));
   return (
     <Loaded of={access}>
       {({ login, role, roleHere, rights }) => (
@@ -131,21 +137,39 @@ function Explained({ name, user }: { name: StackName; user: string }) {
   );
 }
 
+/** The names of a kind that the form offers. */
+function useNames(org: string, kind: NameKind): string[] {
+  const stacks = useQuery({ ...queries.stacks(org), enabled: kind === "stack" }).data?.items ?? [];
+  const states = useQuery({ ...queries.states(org), enabled: kind === "tfstate" }).data?.items ?? [];
+  const environments = useQuery({ ...queries.environments(org), enabled: kind === "environment" }).data?.items ?? [];
+  const names = {
+    stack: () => stacks.map((one) => `${one.projectName}/${one.stackName}`),
+    tfstate: () => states.map((one) => `${one.project}/${one.state}`),
+    environment: () => environments.map((one) => `${one.project}/${one.name}`),
+  };
+  return names[kind]().slice(0, 200);
+}
+
 function Why({ org }: { org: string }) {
-  const { user = "", stack = "" } = useSearch({ from: ROUTE });
+  const { user = "", stack = "", kind = "stack" } = useSearch({ from: ROUTE });
   const navigate = useNavigate({ from: ROUTE });
-  const [typed, setTyped] = useState({ user, stack });
-  useEffect(() => setTyped({ user, stack }), [user, stack]);
+  const [typed, setTyped] = useState<{ user: string; stack: string; kind: NameKind }>({ user, stack, kind });
+  useEffect(() => setTyped({ user, stack, kind }), [user, stack, kind]);
   const members = useQuery(queries.members(org)).data?.members ?? [];
-  const stacks = useQuery(queries.stacks(org)).data?.items ?? [];
+  const names = useNames(org, typed.kind);
   const name = stackOf(org, stack);
+  const noun = OF.find(([key]) => key === typed.kind)?.[1];
   return (
     <Card title="Why may this person do that?">
       <form
         className="filters bottom"
         onSubmit={(event) => {
           event.preventDefault();
-          const search = { user: typed.user.trim() || undefined, stack: typed.stack.trim() || undefined };
+          const search = {
+            user: typed.user.trim() || undefined,
+            stack: typed.stack.trim() || undefined,
+            kind: typed.kind === "stack" ? undefined : typed.kind,
+          };
           void navigate({ search: (before) => ({ ...before, ...search }) });
         }}
       >
@@ -155,17 +179,23 @@ function Why({ org }: { org: string }) {
           onChange={(user) => setTyped({ ...typed, user })}
           offered={members.map(({ user }) => user.githubLogin)}
         />
+        <Select
+          label="With a"
+          value={typed.kind}
+          onChange={(kind) => setTyped({ ...typed, kind: OF.find(([key]) => key === kind)?.[0] ?? "stack" })}
+          options={OF}
+        />
         <Line
-          label="Stack, as PROJECT/STACK"
+          label={`${noun}, as PROJECT/NAME`}
           value={typed.stack}
           onChange={(stack) => setTyped({ ...typed, stack })}
-          offered={stacks.slice(0, 200).map((one) => `${one.projectName}/${one.stackName}`)}
+          offered={names}
         />
         <Button className="button" type="submit" isDisabled={!typed.user.trim() || !stackOf(org, typed.stack.trim())}>
           Explain
         </Button>
       </form>
-      {name && user !== "" && <Explained name={name} user={user} />}
+      {name && user !== "" && <Explained name={name} user={user} kind={kind} />}
     </Card>
   );
 }

@@ -1,9 +1,11 @@
 // Parts of the pages of the organization.
 
 import { useQuery } from "@tanstack/react-query";
-import { useParams } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import * as queries from "../api/queries";
-import { Select } from "../ui/parts";
+import { useLogin } from "../rights";
+import { Icon } from "../ui/icons";
+import { Card, Select } from "../ui/parts";
 
 export const useOrg = () => useParams({ from: "/$org/-" }).org;
 
@@ -49,3 +51,35 @@ export const SCOPES = (
     <code>tag:NAME=VALUE</code>
   </>
 );
+
+/** The way to what members may do with a state or an environment, and why. Only an admin of it asks about others. */
+export function WhoMay({
+  org,
+  kind,
+  name,
+  isAdmin,
+}: {
+  org: string;
+  kind: "tfstate" | "environment";
+  /** `PROJECT/NAME`. */
+  name: string;
+  isAdmin: boolean;
+}) {
+  const login = useLogin();
+  return (
+    <Card title="Who may use it">
+      <ul className="plain-list">
+        <li className="list-row">
+          <Icon name="person" />
+          <Link
+            to="/$org/-/grants"
+            params={{ org }}
+            search={{ user: isAdmin ? undefined : login, stack: name, kind }}
+          >
+            {isAdmin ? "What a member may do with it, and why" : "What you may do with it, and why"}
+          </Link>
+        </li>
+      </ul>
+    </Card>
+  );
+}

@@ -11,6 +11,7 @@ import { visible } from "../format";
 import { useRightsOnEnvironment } from "../rights";
 import { Act, Card, Confirm, Loaded, Table, Time, useTitle } from "../ui/parts";
 import { useName } from "./environment";
+import { WhoMay } from "./orgparts";
 
 const { ENVIRONMENT, environmentPath } = queries;
 
@@ -157,6 +158,7 @@ export function Settings() {
   return (
     <>
       <Tags name={name} />
+      <WhoMay org={name.org} kind="environment" name={`${name.project}/${name.env}`} isAdmin={may("admin")} />
       <Card title="Deletion">
         <Loaded of={settings} rows={2}>
           {() => (

@@ -10,6 +10,7 @@ import type { State } from "../api/queries";
 import { duration, visible } from "../format";
 import { useRightsOnState } from "../rights";
 import { Act, Badge, Card, Code, Confirm, Line, Loaded, Table, Time, useTitle } from "../ui/parts";
+import { WhoMay } from "./orgparts";
 import { Setting, TagsCard, TypedName } from "./tagparts";
 
 const ROUTE = "/$org/-/states/$project/$state";
@@ -222,6 +223,7 @@ export function StateSettings() {
       />
       <Schemas state={state} />
       <Rules state={state} canEdit={may("member")} />
+      <WhoMay org={org} kind="tfstate" name={`${project}/${name}`} isAdmin={may("admin")} />
       <Card title="Name and end">
         {may("member") ? (
           <>
