@@ -442,7 +442,7 @@ async fn an_environment_is_edited_while_somebody_else_edits_it() {
     page.check_page("console-environment-settings").await;
     page.click("a:has-text('What a member may do with it, and why')").await;
     page.arrives(&format!("{console}/{ORG}/-/grants?stack=web%2Fprod&kind=environment")).await;
-    page.sees("option:checked:text-is('Environment')").await;
+    page.sees("label:has-text('Environment, as PROJECT/NAME')").await;
     page.open(&format!("{console}/{ORG}/-/environments?q=team%3Dshop")).await;
     page.sees(".item a:text-is('prod')").await;
     page.check_page("console-environments").await;
