@@ -193,6 +193,70 @@ async fn one_resource_has_its_neighbors_and_values_on_request_only() {
     net.values(&json!({ "address": "terraform_data.none" }), &planner).await.refused(404);
 }
 
+/// The addresses around one, and `from -> to` of each dependency.
+fn around(answer: &Value) -> (Vec<&str>, Vec<String>) {
+    let nodes: Vec<&str> =
+        answer["nodes"].as_array().unwrap().iter().map(|node| node["address"].as_str().unwrap()).collect();
+    let name = |place: &Value| nodes[usize::try_from(place.as_u64().unwrap()).unwrap()];
+    let edges = answer["edges"].as_array().unwrap().iter();
+    let edges = edges.map(|edge| format!("{} -> {}", name(&edge["from"]), name(&edge["to"]))).collect();
+    (nodes, edges)
+}
+
+#[tokio::test]
+async fn what_is_around_a_resource_is_found_by_steps() {
+    let app = TestApp::memory().await;
+    let net = Net::with_four(&app).await;
+    let path = format!("/resource/neighbours?address={BASE}");
+    let near = net.get(&path).await.expect(200);
+    let edges = [format!("{} -> {BASE}", MID[0]), format!("{} -> {BASE}", MID[1])];
+    assert_eq!(around(&near), (vec![BASE, MID[0], MID[1]], edges.to_vec()));
+    assert_eq!((&near["version"], &near["isCut"]), (&json!(1), &Value::Null));
+    let node = json!({
+        "address": MID[1], "module": "module.m", "mode": "managed", "type": "terraform_data", "name": "mid",
+        "key": "1",
+    });
+    assert_eq!(near["nodes"][2], node);
+    for hops in [2, 3] {
+        let far = net.get(&format!("{path}&hops={hops}&version=1")).await.expect(200);
+        let (nodes, edges) = around(&far);
+        assert_eq!((nodes, edges.len()), (vec![BASE, MID[0], MID[1], TOP], 4));
+    }
+    assert!(!near.to_string().contains(SECRET));
+    net.get(&format!("{path}&hops=far")).await.refused(400);
+    net.get("/resource/neighbours").await.refused(400);
+    net.get("/resource/neighbours?address=terraform_data.none").await.refused(404);
+    let viewer = app.member_with_role(Role::View, "victor", "laptop").await;
+    app.get(&format!("/api/tfstates/{STATE}{path}")).token(&viewer).send().await.expect(200);
+}
+
+#[tokio::test]
+async fn two_versions_are_compared_in_one_resource() {
+    let app = TestApp::memory().await;
+    let net = Net::with_four(&app).await;
+    let two = |base: &str, top: &str| {
+        [resource("", "base", &[instance(base, &[])]), resource("", "top", &[instance(top, &[])])]
+    };
+    net.write(&state(2, &two("base", "other"))).await;
+    net.write(&state(3, &two("new", "other"))).await;
+    let diff = async |one: u64, other: u64, address: &str| {
+        net.get(&format!("/versions/{one}/diff/{other}?address={address}")).await.expect(200)
+    };
+    let changed = diff(2, 3, BASE).await;
+    assert_eq!(changed["resources"]["changed"], json!([BASE]));
+    let properties = json!([{ "path": "id", "change": "changed" }]);
+    let of_base = json!([{ "address": BASE, "properties": properties, "more": 0 }]);
+    assert_eq!(changed["changedProperties"], of_base);
+    assert!(!changed.to_string().contains("new"), "{changed}");
+    let same = diff(2, 3, TOP).await;
+    assert_eq!((&same["resources"]["changedCount"], &same["changedProperties"]), (&json!(0), &json!([])));
+    assert_eq!(diff(1, 2, MID[0]).await["resources"]["removed"], json!([MID[0]]));
+    assert_eq!(diff(2, 1, MID[0]).await["resources"]["added"], json!([MID[0]]));
+    let none = diff(1, 2, "terraform_data.none").await;
+    let counts = ["addedCount", "changedCount", "removedCount"].map(|name| none["resources"][name].clone());
+    assert_eq!(counts, [json!(0), json!(0), json!(0)]);
+}
+
 #[tokio::test]
 async fn an_encrypted_version_says_that_nothing_is_known() {
     let app = TestApp::memory().await;
@@ -207,8 +271,9 @@ async fn an_encrypted_version_says_that_nothing_is_known() {
         "serial": 2, "lineage": "aaaa", "meta": {}, "encrypted_data": "eA==", "encryption_version": "v0",
     });
     net.write(&encrypted).await;
-    for tail in ["/resources".to_owned(), format!("/resource?address={BASE}")] {
-        let refused = net.get(&tail).await.refused(422);
+    let of_base = ["/resource", "/resource/neighbours"].map(|row| format!("{row}?address={BASE}"));
+    for tail in of_base.iter().chain(&["/resources".to_owned()]) {
+        let refused = net.get(tail).await.refused(422);
         assert!(refused.contains("version 2"), "{refused}");
     }
     net.values(&json!({ "address": BASE }), &app.token).await.refused(422);
@@ -284,6 +349,7 @@ async fn i10_cheap_resources_cost_one_read_of_the_text() {
         ("/resources?size=1".to_owned(), "1 get, 1 blob get (2)"),
         ("/resources?version=1".to_owned(), "2 get, 1 blob get (3)"),
         (format!("/resource?address={BASE}"), "1 get, 1 blob get (2)"),
+        (format!("/resource/neighbours?hops=3&address={BASE}"), "1 get, 1 blob get (2)"),
         (format!("/resource/history?address={BASE}"), "1 get, 1 query (2)"),
     ] {
         counter.take();

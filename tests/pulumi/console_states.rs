@@ -75,6 +75,8 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
 /// The state of [`tfstate`], with resources of a module that depend on its own, and a password.
 fn with_modules(serial: u64, range: &str) -> Value {
     let mut state = tfstate(serial, range);
+    state["resources"][0]["instances"][0]["attributes"]["arn"] =
+        json!("arn:aws:ec2:eu-west-1:111122223333:vpc/vpc-1");
     let subnet = |key: u64| {
         let mark = json!([[{ "type": "get_attr", "value": "password" }]]);
         json!({
@@ -118,7 +120,12 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.sees("tr:has-text('Changed'):has-text('3')").await;
     page.sees("tr:has-text('Created'):has-text('1')").await;
     page.sees(".graph").await;
+    page.click("[aria-label='What version 3 changed']").await;
+    page.sees(".diff-path:text-is('cidr')").await;
     page.check_page("console-state-resource").await;
+    page.run(&json!({ "command": "select", "what": ".one select", "value": "2" })).await;
+    page.arrives(&format!("{console}{state}/resources?address=aws_vpc.main&hops=2")).await;
+    page.sees(".graph .node:has-text('all[0]')").await;
     page.fill("[aria-label='Filter by address or provider']", "subnet").await;
     page.sees("text=2 of 3").await;
     page.press("Tab").await;
@@ -138,7 +145,12 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.click("button:has-text('Show sensitive ones too')").await;
     page.sees("code:has-text('hunter2')").await;
     page.click(".list-row a:has-text('aws_vpc.main')").await;
-    page.sees("h2:has-text('main')").await;
+    page.sees("h2:text-is('main')").await;
+    page.click("button:has-text('Show values')").await;
+    let place = "eu-west-1.console.aws.amazon.com/vpcconsole/home?region=eu-west-1";
+    page.sees(&format!("a[href='https://{place}#VpcDetails:VpcId=vpc-1']:has-text('Open in AWS')")).await;
+    page.click("tr:has-text('Created') a:has-text('As it was then')").await;
+    page.sees(".notice:has-text('This is version 1')").await;
     page.open(&format!("{console}/{ORG}/-/audit?event=state.values")).await;
     page.sees("td:has-text('with sensitive values')").await;
 

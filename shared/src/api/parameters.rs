@@ -100,6 +100,7 @@ parameters! {
     HOPS: number("hops", "The steps to the neighbours, from 1 to 3");
     ADDRESS_FILTER: text("filter", "Only those with these words in the address or the provider");
     ADDRESS: needed("address", "The address of the resource");
+    ONE_ADDRESS: text("address", "Only the resource with this address; no others and no outputs");
 
     // States.
     LABEL_FILTER: text("filter", "Only states for which this expression over labels holds");

@@ -27,9 +27,9 @@ use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
 use super::route::Shapes;
 use super::shapes::{
-    anything, begun, checked, dependencies_of_state, downloaded, form, health_status, history_page,
-    journal_entries, of, opened, packages, policy_groups, policy_packs, rejected_writes, required_policies,
-    resource, state, state_resource, state_resource_values, state_resources_page, state_version,
+    anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
+    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
+    state_resource, state_resource_neighbours, state_resource_values, state_resources_page, state_version,
     state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
@@ -1528,6 +1528,7 @@ routes! {
     /// Compare two versions of a Terraform state
     GET "/api/tfstates/{guid}/versions/{version}/diff/{other}" => states::diff {
         auth: Token, needs: View, group: Tfstate,
+        query: [query::ONE_ADDRESS],
         answer: Json(of::<Difference>), id: CompareStateVersions,
     }
     /// Make an old version of a Terraform state the next one
@@ -1546,6 +1547,12 @@ routes! {
         auth: Token, needs: View, group: Tfstate,
         query: [query::ADDRESS, query::VERSION],
         answer: Json(state_resource), id: GetStateResource,
+    }
+    /// Get the resources around one of a Terraform state
+    GET "/api/tfstates/{guid}/resource/neighbours" => state_resources::neighbours {
+        auth: Token, needs: View, group: Tfstate,
+        query: [query::ADDRESS, query::VERSION, query::HOPS],
+        answer: Json(state_resource_neighbours), id: GetStateResourceNeighbours,
     }
     /// Get the attributes of a resource of a Terraform state
     POST "/api/tfstates/{guid}/resource/values" => state_resources::values {

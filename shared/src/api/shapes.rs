@@ -8,7 +8,7 @@ use crate::wire::environments::{Diagnostics, Evaluated, FoundValue};
 use crate::wire::pulumi::{Checkpoint, CreatedUpdate, DownloadAt, History, OfStack, ServiceHistory, StartedUpdate};
 use crate::wire::resources::{ResourceDetail, ResourceRow};
 use crate::wire::schema::{both, page};
-use crate::wire::state_resources::{Around, OfText, Resource, Resources, Values};
+use crate::wire::state_resources::{Around, OfText, Resource, Resources, StateResourceNeighbours, Values};
 use crate::wire::tfstate::{Rejected, State, StateStanding, StateSummary, Text, Version};
 use crate::wire::{Both, edges};
 
@@ -103,6 +103,10 @@ pub(super) fn state_resources_page() -> Value {
 
 pub(super) fn state_resource() -> Value {
     both(of::<OfText>(), Both::<Resource, Around>::schema())
+}
+
+pub(super) fn state_resource_neighbours() -> Value {
+    Both::<OfText, StateResourceNeighbours>::schema()
 }
 
 pub(super) fn state_resource_values() -> Value {

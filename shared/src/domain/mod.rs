@@ -20,6 +20,7 @@ pub mod integrity;
 pub(crate) mod json;
 pub mod json_schema;
 pub mod names;
+pub mod neighbours;
 pub mod oidc;
 pub mod pkce;
 pub mod plural;

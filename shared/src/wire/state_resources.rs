@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Both;
-use crate::domain::tfstate::{Detail, Listed, Neighbors};
+use crate::domain::tfstate::{self, Detail, Listed, Near, Neighbors};
 
 /// A text of a state: a version, or a refused write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,60 @@ impl From<Detail> for Both<Resource, Around> {
         let Neighbors { addresses: dependents, more: dependents_more } = dependents;
         let second = Around { dependencies, dependencies_more, dependents, dependents_more };
         Self { first: listed.into(), second }
+    }
+}
+
+/// A resource instance near another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateNeighbour {
+    /// The address, as clients print it.
+    pub address: String,
+    /// The module instance that has it; absent for the root module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
+    /// `managed` or `data`.
+    pub mode: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub name: String,
+    /// The key of `count` or `for_each`, as in the address; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+impl From<Near> for StateNeighbour {
+    fn from(Near { address, module, mode, kind, name, key }: Near) -> Self {
+        Self { address, module, mode, kind, name, key }
+    }
+}
+
+/// A dependency between two instances, which are named by their places among the nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateDependency {
+    /// The one that depends on the other.
+    pub from: usize,
+    pub to: usize,
+}
+
+/// The resource instances around one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StateResourceNeighbours {
+    /// At most 300; the first is the one in the middle. A resource without instances is not among them.
+    pub nodes: Vec<StateNeighbour>,
+    pub edges: Vec<StateDependency>,
+    /// There are more nodes or edges.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cut: bool,
+}
+
+impl From<tfstate::Around> for StateResourceNeighbours {
+    fn from(tfstate::Around { nodes, edges, is_cut }: tfstate::Around) -> Self {
+        Self {
+            nodes: nodes.into_iter().map(StateNeighbour::from).collect(),
+            edges: edges.into_iter().map(|(from, to)| StateDependency { from, to }).collect(),
+            is_cut,
+        }
     }
 }
 

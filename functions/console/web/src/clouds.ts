@@ -1,6 +1,6 @@
 // Where the clouds show a resource themselves: constant addresses, into which names are put with escapes.
 
-import { isObject } from "./values";
+import { SENSITIVE, isObject } from "./values";
 
 /** What a resource tells about itself. */
 export interface OfCloud {
@@ -79,10 +79,53 @@ const GOOGLE: Names = {
   "storage:Bucket": "/storage/browser/{name}?project={project}",
 };
 
+/** What resources of Terraform are in the tables above. Those of Azure need none. */
+const TERRAFORM_AWS: Names = {
+  aws_alb: "lb:LoadBalancer",
+  aws_cloudformation_stack: "cloudformation:Stack",
+  aws_cloudfront_distribution: "cloudfront:Distribution",
+  aws_cloudwatch_log_group: "cloudwatch:LogGroup",
+  aws_dynamodb_table: "dynamodb:Table",
+  aws_ebs_volume: "ebs:Volume",
+  aws_ecr_repository: "ecr:Repository",
+  aws_ecs_cluster: "ecs:Cluster",
+  aws_eks_cluster: "eks:Cluster",
+  aws_iam_policy: "iam:Policy",
+  aws_iam_role: "iam:Role",
+  aws_iam_user: "iam:User",
+  aws_instance: "ec2:Instance",
+  aws_kms_key: "kms:Key",
+  aws_lambda_function: "lambda:Function",
+  aws_lb: "lb:LoadBalancer",
+  aws_route53_zone: "route53:Zone",
+  aws_route_table: "ec2:RouteTable",
+  aws_s3_bucket: "s3:Bucket",
+  aws_secretsmanager_secret: "secretsmanager:Secret",
+  aws_security_group: "ec2:SecurityGroup",
+  aws_sfn_state_machine: "sfn:StateMachine",
+  aws_sns_topic: "sns:Topic",
+  aws_sqs_queue: "sqs:Queue",
+  aws_subnet: "ec2:Subnet",
+  aws_vpc: "ec2:Vpc",
+};
+
+const TERRAFORM_GOOGLE: Names = {
+  google_cloud_run_service: "cloudrun:Service",
+  google_cloud_run_v2_service: "cloudrunv2:Service",
+  google_compute_instance: "compute:Instance",
+  google_compute_network: "compute:Network",
+  google_container_cluster: "container:Cluster",
+  google_pubsub_subscription: "pubsub:Subscription",
+  google_pubsub_topic: "pubsub:Topic",
+  google_sql_database_instance: "sql:DatabaseInstance",
+  google_storage_bucket: "storage:Bucket",
+};
+
 /** The first of these members that is a text. A secret is none. */
 function textIn(of: unknown, ...names: string[]): string {
   if (!isObject(of)) return "";
-  const found = names.map((name) => of[name]).find((value) => typeof value === "string" && value !== "");
+  const isText = (value: unknown) => typeof value === "string" && value !== "" && value !== SENSITIVE;
+  const found = names.map((name) => of[name]).find(isText);
   return typeof found === "string" ? found : "";
 }
 
@@ -92,7 +135,7 @@ function awsPage(kind: string, id: string, outputs: unknown): string | undefined
   const arn = [textIn(outputs, "arn"), id].find((text) => text.startsWith("arn:")) ?? "";
   const [, partition = "aws", , ofArn = "", account = ""] = arn.split(":");
   // A resource without a region says at least in which zone it is.
-  const zone = textIn(outputs, "availabilityZone").replace(/[a-z]$/, "");
+  const zone = textIn(outputs, "availabilityZone", "availability_zone").replace(/[a-z]$/, "");
   const region = [ofArn, textIn(outputs, "region"), zone].find((text) => REGION.test(text)) ?? "";
   const domain = Object.hasOwn(AWS_DOMAINS, partition) ? AWS_DOMAINS[partition] : undefined;
   // Newer types are of the same things: `BucketV2`.
@@ -135,4 +178,16 @@ export function cloudPage({ type, id, outputs }: OfCloud): CloudPage | undefined
     default:
       return undefined;
   }
+}
+
+/** The page of the cloud for a resource of Terraform, if its type and its attributes tell one. */
+export function terraformPage(type: string, attributes: unknown): CloudPage | undefined {
+  const id = textIn(attributes, "id");
+  if (id === "") return undefined;
+  const page = (title: string, href: string | undefined) => (href ? { title, href } : undefined);
+  const aws = Object.hasOwn(TERRAFORM_AWS, type) ? TERRAFORM_AWS[type] : undefined;
+  if (aws) return page("AWS", awsPage(aws, id, attributes));
+  const google = Object.hasOwn(TERRAFORM_GOOGLE, type) ? TERRAFORM_GOOGLE[type] : undefined;
+  if (google) return page("Google Cloud", googlePage(google, id, attributes));
+  return type.startsWith("azurerm_") ? page("Azure", azurePage(id)) : undefined;
 }

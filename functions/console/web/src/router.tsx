@@ -261,6 +261,7 @@ export interface StateResourcesSearch {
   q?: string;
   address?: string;
   version?: string;
+  hops?: number;
 }
 
 const stateResources = createRoute({
@@ -271,6 +272,7 @@ const stateResources = createRoute({
     q: word(search.q),
     address: text(search.address),
     version: /^([1-9]\d*|[0-9a-f]{32})$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+    hops: search.hops === 2 || search.hops === 3 ? search.hops : undefined,
   }),
 });
 

@@ -7,6 +7,9 @@ const SECRET = "1b47061264138c4ac30d75fd1eb44270";
 /** What stands for a secret. */
 export const MASK = "••••••••";
 
+/** What the server writes for a value that a Terraform state marks as sensitive. */
+export const SENSITIVE = "[sensitive]";
+
 type Members = Record<string, unknown>;
 
 export const isObject = (value: unknown): value is Members =>

@@ -19,7 +19,8 @@ use crate::services::states::resources::{self, FILTER_BYTES_MAX, PAGE, PAGE_MAX,
 use crate::services::states::versions::StateVersionRef;
 use crate::wire::Both;
 use crate::wire::state_resources::{
-    Around, AskValues, HistoryEntry, OfText, Resource, Resources, StateResourceHistory, Values,
+    Around, AskValues, HistoryEntry, OfText, Resource, Resources, StateResourceHistory,
+    StateResourceNeighbours, Values,
 };
 
 fn parse_version(text: Option<&str>) -> Result<Option<StateVersionRef>, Error> {
@@ -90,6 +91,20 @@ pub(crate) async fn get(
     let which = parse_version(query.get("version").map(String::as_str))?;
     let (which, detail) = resources::get(&app, &caller, &state, which, address).await?;
     json_list(Both { first: of_text(Some(which)), second: Both::<Resource, Around>::from(detail) }).await
+}
+
+/// The resources around one of a version.
+pub(crate) async fn neighbours(
+    State(app): State<App>,
+    caller: Caller,
+    StatePath(state): StatePath,
+    Parameters(query): Parameters,
+) -> Answer {
+    let address = address_in(&query);
+    let which = parse_version(query.get("version").map(String::as_str))?;
+    let hops = number(&query, "hops")?.unwrap_or(1);
+    let (which, around) = resources::neighbours(&app, &caller, &state, which, address, hops).await?;
+    json_list(Both { first: of_text(Some(which)), second: StateResourceNeighbours::from(around) }).await
 }
 
 /// The attributes of one resource of a version.

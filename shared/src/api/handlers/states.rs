@@ -445,15 +445,17 @@ pub(crate) async fn text(
     as_file(json_gzip(&headers, gzip)?, &FileName::of_state(&address, &which.to_string()))
 }
 
-/// The differences between two texts, without values.
+/// The differences between two texts, or of one resource in them, without values.
 pub(crate) async fn diff(
     State(app): State<App>,
     caller: Caller,
     StatePath(state): StatePath,
     StateVersionPath(one): StateVersionPath,
     OtherVersionPath(other): OtherVersionPath,
+    Parameters(query): Parameters,
 ) -> Answer {
-    let difference = states::versions::compare(&app, &caller, &state, &one, &other).await?;
+    let only = query.get("address").filter(|address| !address.is_empty()).cloned();
+    let difference = states::versions::compare(&app, &caller, &state, &one, &other, only).await?;
     json_list(Difference {
         resources: difference.resources.map(Into::into),
         changed_properties: difference.paths.into_iter().map(Into::into).collect(),

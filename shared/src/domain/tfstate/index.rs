@@ -125,6 +125,18 @@ impl Index {
         }
         changes
     }
+
+    /// What changed from `before` to this index in the instance with this address.
+    pub fn change_since(&self, before: &Self, address: &str) -> Changes {
+        let mut changes = Changes::default();
+        match Op::between(before.digest(address), self.digest(address)) {
+            Some(Op::Create) => note(&mut changes.added_count, &mut changes.added, address),
+            Some(Op::Change) => note(&mut changes.changed_count, &mut changes.changed, address),
+            Some(Op::Delete) => note(&mut changes.removed_count, &mut changes.removed, address),
+            None => {}
+        }
+        changes
+    }
 }
 
 /// What a version did with an instance.

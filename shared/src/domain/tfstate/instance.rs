@@ -13,7 +13,7 @@ use super::resources::each;
 pub const NEIGHBORS_MAX: usize = 500;
 
 /// The longest address by which another instance is named, in bytes. Names and keys may have any length.
-const ADDRESS_BYTES_MAX: usize = 4_096;
+pub(super) const ADDRESS_BYTES_MAX: usize = 4_096;
 
 /// The longest text of the attributes of an instance that is shown, in bytes.
 pub const ATTRIBUTES_BYTES_MAX: usize = 4 << 20;
@@ -55,7 +55,7 @@ pub struct Detail {
 
 /// What a state has under an address: `None` if the client encrypted it or its format is unknown, and then `Some(None)`
 /// for an address that it does not have.
-type Found<T> = Result<Option<Option<T>>, InvalidState>;
+pub(super) type Found<T> = Result<Option<Option<T>>, InvalidState>;
 
 /// The resource instance with this address.
 ///
@@ -103,7 +103,7 @@ fn note(named: &mut BTreeSet<String>, more: &mut u64, address: &str) {
 }
 
 /// The addresses of the resources that an instance depends on, without keys of instances.
-fn dependencies_in(instance: &str) -> Vec<Cow<'_, str>> {
+pub(super) fn dependencies_in(instance: &str) -> Vec<Cow<'_, str>> {
     let mut found = Vec::new();
     // The text was parsed before, so this cannot fail. Members of another kind are left out.
     let _ = Reader::new(instance).object(|reader, member| {
@@ -120,7 +120,7 @@ fn dependencies_in(instance: &str) -> Vec<Cow<'_, str>> {
 }
 
 /// An address without the keys of modules and instances: dependencies have none.
-fn unkeyed(address: &str) -> String {
+pub(super) fn unkeyed(address: &str) -> String {
     let (mut plain, mut rest) = (String::with_capacity(address.len()), address);
     while let Some((before, inside)) = rest.split_once('[') {
         plain.push_str(before);

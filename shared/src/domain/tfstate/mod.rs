@@ -3,6 +3,7 @@
 //! A state belongs to the client: its bytes are stored as sent and never repaired. The server reads it to describe versions and
 //! to decide about writes.
 
+mod around;
 mod document;
 mod edges;
 mod filter;
@@ -18,6 +19,7 @@ mod lock;
 mod outputs;
 mod resources;
 
+pub use around::{Around, Near, around};
 pub use document::{Document, InvalidState, outputs_document, outputs_of, with_serial};
 pub use edges::{
     EdgeStatus, Ends, OutputAt, Run, RunMatch, StateStatus, Supply, default_input, edge_status, match_run,
@@ -40,4 +42,4 @@ pub use labels::{
 pub use listing::{Listed, Page, Place, page_of, provider_name};
 pub use lock::{InvalidLock, LockInfo};
 pub use outputs::{Mark, Output, Standing, Validity, judge_outputs, marked};
-pub use resources::{InstanceChanges, instance_changes};
+pub use resources::{InstanceChanges, changes_of_one, instance_changes};

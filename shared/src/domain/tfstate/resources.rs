@@ -45,16 +45,42 @@ pub fn instance_changes(
         Ok::<_, InvalidState>(found)
     };
     let (before, after) = (texts(one)?, texts(other)?);
-    let differing = addresses.iter().filter_map(|address| {
-        let (mut changes, more) = changes_between(before.get(address)?, after.get(address)?, PATHS_MAX);
-        for change in &mut changes {
-            if let Some(attribute) = change.path.strip_prefix("attributes.") {
-                change.path = attribute.to_owned();
+    let changed = |address: &String| differing(address, before.get(address)?, after.get(address)?);
+    Ok(addresses.iter().filter_map(changed).collect())
+}
+
+/// The differences in one instance; `None` if there are none, if one state does not have it, or if it is long.
+///
+/// # Errors
+/// [`InvalidState`].
+pub fn changes_of_one(
+    one: &[u8],
+    other: &[u8],
+    address: &str,
+) -> Result<Option<InstanceChanges>, InvalidState> {
+    let text = |text: &[u8]| {
+        let mut found = None;
+        each(text, &mut |whole: Whole<'_>| {
+            if whole.address == address && whole.text.len() <= COMPARED_BYTES_MAX {
+                found = Some(whole.text.to_owned());
             }
+        })?;
+        Ok::<_, InvalidState>(found)
+    };
+    let (before, after) = (text(one)?, text(other)?);
+    let named = index::shortened(address);
+    Ok(before.zip(after).and_then(|(before, after)| differing(&named, &before, &after)))
+}
+
+/// The differences between two texts of an instance, if there are any.
+fn differing(address: &str, before: &str, after: &str) -> Option<InstanceChanges> {
+    let (mut changes, more) = changes_between(before, after, PATHS_MAX);
+    for change in &mut changes {
+        if let Some(attribute) = change.path.strip_prefix("attributes.") {
+            change.path = attribute.to_owned();
         }
-        (!changes.is_empty()).then(|| InstanceChanges { address: address.clone(), changes, more })
-    });
-    Ok(differing.collect())
+    }
+    (!changes.is_empty()).then(|| InstanceChanges { address: address.to_owned(), changes, more })
 }
 
 /// Passes the instances of a state on; `false` if they are unknown.
@@ -112,8 +138,13 @@ mod tests {
             change("tags.a", How::Changed),
             change("status", How::Added),
         ];
-        assert_eq!(found, [InstanceChanges { address, changes, more: 0 }]);
+        assert_eq!(found, [InstanceChanges { address: address.clone(), changes, more: 0 }]);
         assert!(!format!("{found:?}").contains("hunter"));
+        let of_one =
+            |address: &str, to: &str| changes_of_one(one.as_bytes(), to.as_bytes(), address).unwrap();
+        assert_eq!(of_one(&address, &other).as_ref(), found.first());
+        assert_eq!(of_one(&address, &one), None);
+        assert_eq!(of_one("t.other", &other), None);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{
-    ATTRIBUTES_BYTES_MAX, Detail, InvalidState, Op, Page, Place, Told, Values, detail_of, page_of, values_of,
+    ATTRIBUTES_BYTES_MAX, Around, Detail, InvalidState, Op, Page, Place, Told, Values, around, detail_of,
+    page_of, values_of,
 };
 use crate::layout::{KeptState, Record, StateVersion};
 use crate::ports::{Item, Order};
@@ -84,6 +85,24 @@ pub async fn get(
     let (text, missing) = text_with(ctx, caller, state, which, address).await?;
     let wanted = address.to_owned();
     let found = read(ctx, text.id, &text.kept, &text.which, move |text| detail_of(text, &wanted)).await?;
+    Ok((text.which, found.ok_or(missing)?))
+}
+
+/// The resource instances that are at most `hops` dependencies away from one.
+///
+/// # Errors
+/// As [`get`].
+pub async fn neighbours(
+    ctx: &Context,
+    caller: &Caller,
+    state: &StateRef,
+    which: Option<StateVersionRef>,
+    address: &str,
+    hops: u64,
+) -> Result<(StateVersionRef, Around), Error> {
+    let (text, missing) = text_with(ctx, caller, state, which, address).await?;
+    let wanted = address.to_owned();
+    let found = read(ctx, text.id, &text.kept, &text.which, move |text| around(text, &wanted, hops)).await?;
     Ok((text.which, found.ok_or(missing)?))
 }
 

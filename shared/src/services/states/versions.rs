@@ -11,7 +11,8 @@ use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::names::StateAddress;
 use crate::domain::tfstate::{
-    Changes, Document, Index, InstanceChanges, Output, instance_changes, outputs_document, outputs_of,
+    Changes, Document, Index, InstanceChanges, Output, changes_of_one, instance_changes, outputs_document,
+    outputs_of,
 };
 use crate::layout::{KeptState, Record, RejectedState, StateHead, StateVersion};
 use crate::ports::{Order, Timestamp};
@@ -205,7 +206,7 @@ pub struct Difference {
     pub outputs_removed: Vec<String>,
 }
 
-/// The difference from text `one` of a state to `other`.
+/// The difference from text `one` of a state to `other`; with `only`, in the instance with this address alone.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::NoVersion`].
@@ -215,6 +216,7 @@ pub async fn compare(
     state: &StateRef,
     one: &StateVersionRef,
     other: &StateVersionRef,
+    only: Option<String>,
 ) -> Result<Difference, Error> {
     let Located { id, .. } = states::locate(ctx, caller, state).await?;
     let (one, other) = futures::try_join!(kept(ctx, id, one), kept(ctx, id, other))?;
@@ -226,7 +228,11 @@ pub async fn compare(
     account::take(bytes.saturating_mul(READ_FACTOR)).await?;
     let one = blobs::fetch(ctx, id, &one).await?;
     let other = blobs::fetch(ctx, id, &other).await?;
-    work::on(bytes, move || difference(&one, &other)).await
+    work::on(bytes, move || match only {
+        Some(address) => difference_of_one(&one, &other, &address),
+        None => difference(&one, &other),
+    })
+    .await
 }
 
 /// The most memory for what is parsed from a text, in addition to the text, as a multiple of it.
@@ -252,6 +258,24 @@ fn difference(one: &[u8], other: &[u8]) -> Result<Difference, Error> {
         outputs_added: names(&new, &|name, _| !old.contains_key(name)),
         outputs_changed: names(&new, &|name, text| old.get(name).is_some_and(|old| *old != text)),
         outputs_removed: names(&old, &|name, _| !new.contains_key(name)),
+    })
+}
+
+/// The difference in one instance.
+fn difference_of_one(one: &[u8], other: &[u8], address: &str) -> Result<Difference, Error> {
+    let broken = |error| Error::Broken(format!("the stored text is not a state: {error}"));
+    let read = |text| Document::read(text).map_err(broken);
+    let (before, after) = (read(one)?, read(other)?);
+    let resources =
+        after.index.zip(before.index).map(|(after, before)| after.change_since(&before, address));
+    let is_changed = resources.as_ref().is_some_and(|resources| resources.changed_count > 0);
+    let paths = if is_changed { changes_of_one(one, other, address).map_err(broken)? } else { None };
+    Ok(Difference {
+        resources,
+        paths: paths.into_iter().collect(),
+        outputs_added: Vec::new(),
+        outputs_changed: Vec::new(),
+        outputs_removed: Vec::new(),
     })
 }
 

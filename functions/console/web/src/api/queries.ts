@@ -474,11 +474,12 @@ export const rejected = (guid: string) =>
     queryFn: ({ signal }) => read("/api/tfstates/{guid}/rejected", { guid }, {}, signal),
   });
 
-export const stateDiff = (guid: string, version: string, other: string) =>
+/** What differs between two versions, or in one resource of them. */
+export const stateDiff = (guid: string, version: string, other: string, address?: string) =>
   queryOptions({
-    queryKey: ["state-diff", guid, version, other],
+    queryKey: ["state-diff", guid, version, other, address ?? ""],
     queryFn: ({ signal }) =>
-      read("/api/tfstates/{guid}/versions/{version}/diff/{other}", { guid, version, other }, {}, signal),
+      read("/api/tfstates/{guid}/versions/{version}/diff/{other}", { guid, version, other }, { address }, signal),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
@@ -916,8 +917,52 @@ export const stateResource = (guid: string, address: string, version: string | u
     },
   });
 
+/** A resource near another one. */
+export interface StateNeighbour {
+  address: string;
+  module?: string;
+  mode: string;
+  type: string;
+  name: string;
+  key?: string;
+}
+
+export interface StateNeighbourhood extends OfStateText {
+  /** The resource that was asked about is first. */
+  nodes: StateNeighbour[];
+  /** Places in `nodes`: `from` depends on `to`. */
+  edges: { from: number; to: number }[];
+  /** Whether there are more than the server sends. */
+  isCut?: boolean;
+}
+
+export const stateNeighbours = (
+  guid: string,
+  address: string,
+  version: string | undefined,
+  current: number,
+  hops: number,
+) =>
+  queryOptions({
+    queryKey: ["state-neighbours", guid, address, version ?? "", version === undefined ? current : 0, hops],
+    queryFn: ({ signal }) => {
+      const found = read("/api/tfstates/{guid}/resource/neighbours", { guid }, { address, version, hops }, signal);
+      return found as unknown as Promise<StateNeighbourhood>;
+    },
+    gcTime: EVERY_MINUTE,
+  });
+
+/** A version that changed a resource. */
+export interface StateResourceChange {
+  version: number;
+  serial: number | null;
+  time: string;
+  by: string;
+  op: "create" | "change" | "delete";
+}
+
 export interface StateResourceHistory {
-  entries: { version: number; serial: number | null; time: string; by: string; op: "create" | "change" | "delete" }[];
+  entries: StateResourceChange[];
   /** Versions of which it is not known whether they changed it. */
   unknown: number[];
   continuationToken?: string;

@@ -6,15 +6,15 @@ import { type ReactNode, Suspense, lazy, useMemo } from "react";
 import { Button } from "react-aria-components";
 import { ApiError } from "../api/client";
 import * as queries from "../api/queries";
-import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceName, ResourceRow, StackName } from "../api/queries";
+import type { Neighbour, Neighbourhood, OneResource, ResourceChange, ResourceName, StackName } from "../api/queries";
 import { cloudPage } from "../clouds";
 import { bytes, count, kind, nameIn, number, plain, shortType, visible } from "../format";
 import { useRightsOnStack } from "../rights";
 import type { ResourcesSearch } from "../router";
 import { Diff, differenceOf } from "../ui/diff";
-import type { GraphEdge, GraphNode } from "../ui/graph";
+import { type Drawing, Hops, draw } from "../ui/drawing";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Select, Table, Time, type Tone, Waiting } from "../ui/parts";
+import { Badge, Card, Copy, Empty, Facts, Loaded, More, Notice, Result, Table, Time, type Tone, Waiting } from "../ui/parts";
 import { hasSecret } from "../values";
 import { Value, useStackName } from "./stack";
 
@@ -318,58 +318,20 @@ function History({ urn, version }: { urn: string; version: number }) {
   );
 }
 
-/** Nodes from which on those of one parent and one type are drawn as one. */
-const FOLDED_FROM = 60;
-
-/** How many of them there have to be. */
-const FOLD_MIN = 4;
-
-interface Drawing {
-  nodes: GraphNode[];
-  edges: GraphEdge[];
-  current: string;
-  isFolded: boolean;
-}
-
 /** The drawing of what is around a resource: what it needs is at its left. */
-function drawingOf(
-  { nodes, edges }: Neighbourhood,
-  hrefOf: (of: Named) => string,
-): Drawing {
-  const groupOf = (row: ResourceRow) => `${row.parent ?? ""} ${row.type}`;
-  const members = new Map<string, number>();
-  // The one that it is about stays alone.
-  const foldable = nodes.length < FOLDED_FROM ? [] : nodes.slice(1);
-  for (const row of foldable) members.set(groupOf(row), (members.get(groupOf(row)) ?? 0) + 1);
-  const ids: string[] = [];
-  const drawn = new Map<string, GraphNode>();
-  for (const [index, row] of nodes.entries()) {
-    const size = index === 0 ? 0 : (members.get(groupOf(row)) ?? 0);
-    const type = shortType(row.type);
-    if (size >= FOLD_MIN) {
-      const id = `group ${groupOf(row)}`;
-      ids.push(id);
-      const kind = row.parent ? `below ${nameIn(row.parent)}` : "";
-      const href = row.parent ? hrefOf({ urn: row.parent }) : undefined;
-      drawn.set(id, { id, label: `${number(size)} × ${type}`, kind, tone: "plain", href });
-    } else {
-      const id = String(index);
-      ids.push(id);
-      const tone = index === 0 ? "busy" : row.delete ? "warn" : undefined;
-      drawn.set(id, { id, label: row.name, kind: type, tone, href: hrefOf(row) });
-    }
-  }
-  const arrows = new Map<string, GraphEdge>();
-  for (const edge of edges) {
-    const [from, to] = [ids[edge.to], ids[edge.from]];
-    if (from === undefined || to === undefined || from === to) continue;
-    const tone = edge.kind === "provider" ? "plain" : "busy";
-    const key = `${from} ${to}`;
+function drawingOf({ nodes, edges }: Neighbourhood, hrefOf: (of: Named) => string): Drawing {
+  return draw(
+    nodes.map((row) => ({
+      label: row.name,
+      kind: shortType(row.type),
+      tone: row.delete ? "warn" : undefined,
+      href: hrefOf(row),
+      group: `${row.parent ?? ""} ${row.type}`,
+      above: row.parent ? { name: nameIn(row.parent), href: hrefOf({ urn: row.parent }) } : undefined,
+    })),
     // A dependency says more than that both have a provider.
-    if (tone === "busy" || !arrows.has(key)) arrows.set(key, { from, to, tone });
-  }
-  const isFolded = [...members.values()].some((size) => size >= FOLD_MIN);
-  return { nodes: [...drawn.values()], edges: [...arrows.values()], current: ids[0] ?? "", isFolded };
+    edges.map(({ from, to, kind }) => ({ from, to, isWeak: kind === "provider" })),
+  );
 }
 
 function Neighbours({ of }: { of: ResourceName }) {
@@ -389,17 +351,11 @@ function Neighbours({ of }: { of: ResourceName }) {
       title="What is around it"
       count={found.data?.nodes.length}
       actions={
-        <Select
-          label="Steps away"
-          value={String(hops)}
-          onChange={(value) =>
-            void navigate({
-              search: (before) => ({ ...before, hops: value === "1" ? undefined : Number(value) }),
-              replace: true,
-              resetScroll: false,
-            })
+        <Hops
+          value={hops}
+          onChange={(hops) =>
+            void navigate({ search: (before) => ({ ...before, hops }), replace: true, resetScroll: false })
           }
-          options={["1", "2", "3"].map((value): [string, string] => [value, value])}
         />
       }
     >

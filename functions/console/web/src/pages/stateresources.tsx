@@ -1,14 +1,23 @@
 // The resources of a Terraform state, as a tree by module; and one of them.
 
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useParams, useRouter, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useMemo, useRef, useState } from "react";
+import { Button } from "react-aria-components";
 import { ApiError, address as urlOf, reveal } from "../api/client";
 import * as queries from "../api/queries";
-import type { State, StateResource, StateResourceAround, StateResourceValues } from "../api/queries";
+import type {
+  State,
+  StateNeighbourhood,
+  StateResource,
+  StateResourceAround,
+  StateResourceChange,
+  StateResourceValues,
+} from "../api/queries";
+import { terraformPage } from "../clouds";
 import { count, number, visible } from "../format";
-import type { GraphEdge, GraphNode } from "../ui/graph";
+import { type Drawing, Hops, draw } from "../ui/drawing";
 import { Icon } from "../ui/icons";
 import {
   Act,
@@ -29,7 +38,7 @@ import {
   useTitle,
   useTyped,
 } from "../ui/parts";
-import { isObject } from "../values";
+import { SENSITIVE, isObject } from "../values";
 
 const Graph = lazy(() => import("../ui/graph"));
 
@@ -261,7 +270,7 @@ function Links({ title, addresses, more }: { title: string; addresses: string[];
               <Link
                 to={ROUTE}
                 params={params}
-                search={({ q, version }) => ({ q, version, address })}
+                search={({ q, version, hops }) => ({ q, version, hops, address })}
                 activeOptions={{ exact: true }}
                 resetScroll={false}
               >
@@ -276,40 +285,66 @@ function Links({ title, addresses, more }: { title: string; addresses: string[];
   );
 }
 
-/** Nodes on the graph of one resource, at most. */
-const DRAWN_MAX = 300;
+/** The drawing of what is around a resource: what it depends on is at its left. */
+function drawingOf({ nodes, edges }: StateNeighbourhood, hrefOf: (address: string) => string): Drawing {
+  return draw(
+    nodes.map(({ address, module, mode, type, name, key }) => ({
+      label: key === undefined ? name : `${name}[${key}]`,
+      kind: mode === "data" ? `data.${type}` : type,
+      href: hrefOf(address),
+      group: `${module ?? ""} ${mode} ${type}`,
+      above: module === undefined ? undefined : { name: visible(module) },
+    })),
+    edges,
+  );
+}
 
-/** What it depends on is on the left, and what depends on it on the right. */
-function Around({ of }: { of: StateResourceAround }) {
-  const { org, project, state } = useParams({ from: ROUTE });
-  const { version } = useSearch({ from: ROUTE });
-  const { address, dependencies, dependents } = of;
-  const { nodes, edges } = useMemo(() => {
-    const page = `/${[org, "-", "states", project, state].map(encodeURIComponent).join("/")}/resources`;
-    const node = (address: string): GraphNode => {
-      const search = new URLSearchParams({ address, ...(version && { version }) });
-      const dot = address.lastIndexOf(".", address.indexOf("[") < 0 ? undefined : address.indexOf("["));
-      return { id: address, label: address.slice(dot + 1), kind: address.slice(0, dot), href: `${page}?${search}` };
-    };
-    const half = Math.floor(DRAWN_MAX / 2);
-    const before = dependencies.slice(0, half);
-    const after = dependents.slice(0, half).filter((one) => !before.includes(one));
-    const edges: GraphEdge[] = [
-      ...before.map((from) => ({ from, to: address })),
-      ...after.map((to) => ({ from: address, to })),
-    ];
-    return { nodes: [address, ...before, ...after].slice(0, DRAWN_MAX).map(node), edges };
-  }, [org, project, state, version, address, dependencies, dependents]);
-  if (nodes.length < 2) return null;
-  const left = dependencies.length + dependents.length + 1 - nodes.length + of.dependenciesMore + of.dependentsMore;
+function Around({ state, address, version }: { state: State; address: string; version: string | undefined }) {
+  const params = useParams({ from: ROUTE });
+  const search = useSearch({ from: ROUTE });
+  const navigate = useNavigate({ from: ROUTE });
+  const router = useRouter();
+  const hops = search.hops ?? 1;
+  const found = useQuery(queries.stateNeighbours(state.id, address, version, state.version, hops));
+  const drawing = useMemo(() => {
+    const hrefOf = (other: string) =>
+      router.buildLocation({ to: ROUTE, params, search: { ...search, address: other } }).href;
+    return found.data && drawingOf(found.data, hrefOf);
+  }, [found.data, router, params, search]);
   return (
-    <Card title="Around it">
-      <div className="pad">
-        <Suspense fallback={<Waiting rows={3} />}>
-          <Graph label="What it depends on, and what depends on it" nodes={nodes} edges={edges} current={address} />
-        </Suspense>
-        {left > 0 && <p className="faint">{count(left, "more resource")} around it {left === 1 ? "is" : "are"} not drawn.</p>}
-      </div>
+    <Card
+      title="What is around it"
+      count={found.data?.nodes.length}
+      actions={
+        <Hops
+          value={hops}
+          onChange={(hops) =>
+            void navigate({ search: (before) => ({ ...before, hops }), replace: true, resetScroll: false })
+          }
+        />
+      }
+    >
+      <Loaded of={found} rows={4}>
+        {({ nodes, isCut }) => (
+          <>
+            {isCut && (
+              <Notice tone="warn">There is more around it. Here are {number(nodes.length)} that are near.</Notice>
+            )}
+            {nodes.length < 2 ? (
+              <p className="none">Nothing in this state depends on it, and it depends on nothing there.</p>
+            ) : (
+              drawing && (
+                <Suspense fallback={<Waiting rows={4} />}>
+                  <Graph label="What it depends on, and what depends on it" {...drawing} />
+                </Suspense>
+              )
+            )}
+            {drawing?.isFolded && (
+              <p className="foot">Those of one type in one module are drawn as one. The tree has each.</p>
+            )}
+          </>
+        )}
+      </Loaded>
     </Card>
   );
 }
@@ -334,6 +369,9 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
     }
   };
   const entries = isObject(found?.attributes) ? Object.entries(found.attributes) : [];
+  // A shown secret is no part of an address.
+  const plain = Object.fromEntries(entries.filter(([name]) => !found?.sensitive.includes(name)));
+  const page = of.mode === "managed" ? terraformPage(of.type, plain) : undefined;
   // One button, so that it keeps the focus.
   const next = !found
     ? { text: "Show values", unmask: false }
@@ -347,11 +385,18 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
       title="Attributes"
       count={found && entries.length}
       actions={
-        next && (
-          <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
-            <Icon name="eye" /> {next.text}
-          </Act>
-        )
+        <>
+          {page && (
+            <a className="button small" href={page.href} target="_blank" rel="noreferrer noopener">
+              Open in {page.title}
+            </a>
+          )}
+          {next && (
+            <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
+              <Icon name="eye" /> {next.text}
+            </Act>
+          )}
+        </>
       }
     >
       {error !== undefined && <Failure error={error} />}
@@ -370,7 +415,7 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
                   </th>
                   <td>
                     <div className="value">
-                      <Code className={value === "[sensitive]" ? "masked" : undefined} value={value} />
+                      <Code className={value === SENSITIVE ? "masked" : undefined} value={value} />
                     </div>
                   </td>
                 </tr>
@@ -396,8 +441,92 @@ const OPS: Record<string, ["good" | "bad" | "busy", string]> = {
   delete: ["bad", "Deleted"],
 };
 
-function Past({ state, address }: { state: State; address: string }) {
+/** The paths that a version changed in the resource. The server reads both versions for it, so only when it is asked for. */
+function WhatChanged({ guid, address, version }: { guid: string; address: string; version: number }) {
+  const diff = useQuery(queries.stateDiff(guid, String(version - 1), String(version), address));
+  return (
+    <Loaded of={diff} rows={2}>
+      {({ changedProperties }) => {
+        const [found] = changedProperties;
+        if (!found) return <p className="none">What it changed cannot be listed: the resource is too long.</p>;
+        return (
+          <ul className="diff">
+            {found.properties.map(({ path, change }) => (
+              <li key={path} className={`diff-${change}`}>
+                <code className="diff-path">{visible(path)}</code>
+                <span className="faint">{change}</span>
+              </li>
+            ))}
+            {found.more > 0 && <li className="none">and {count(found.more, "property", "properties")} more</li>}
+          </ul>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+/** The columns of a history. */
+const COLUMNS = ["Version", "What", "When", "By", "Serial", ""];
+
+function Entry({ state, address, of }: { state: State; address: string; of: StateResourceChange }) {
   const params = useParams({ from: ROUTE });
+  const [isOpen, setOpen] = useState(false);
+  const { version, serial, time, by, op } = of;
+  const [tone, word] = OPS[op] ?? ["busy", op];
+  return (
+    <>
+      <tr>
+        <th scope="row">
+          {version > 1 ? (
+            <Link to={`${STATE}/versions`} params={params} search={{ from: String(version - 1), to: String(version) }}>
+              {number(version)}
+            </Link>
+          ) : (
+            number(version)
+          )}
+        </th>
+        <td>
+          <Badge tone={tone}>{word}</Badge>
+        </td>
+        <td>
+          <Time at={time} />
+        </td>
+        <td>{by}</td>
+        <td>{serial ?? "–"}</td>
+        <td className="actions">
+          {op === "change" && (
+            <Button
+              className="button small"
+              aria-expanded={isOpen}
+              aria-label={`What version ${version} changed`}
+              onPress={() => setOpen(!isOpen)}
+            >
+              {isOpen ? "Hide" : "What changed"}
+            </Button>
+          )}
+          <Link
+            className="button small"
+            to={ROUTE}
+            params={params}
+            search={({ q, hops }) => ({ q, hops, address, version: String(op === "delete" ? version - 1 : version) })}
+            resetScroll={false}
+          >
+            {op === "delete" ? "As it was before" : "As it was then"}
+          </Link>
+        </td>
+      </tr>
+      {isOpen && (
+        <tr>
+          <td colSpan={COLUMNS.length}>
+            <WhatChanged guid={state.id} address={address} version={version} />
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}
+
+function Past({ state, address }: { state: State; address: string }) {
   const history = useInfiniteQuery(queries.stateResourceHistory(state.id, address, state.version));
   const pages = history.data?.pages ?? [];
   const entries = pages.flatMap((page) => page.entries);
@@ -410,35 +539,10 @@ function Past({ state, address }: { state: State; address: string }) {
             {entries.length === 0 && !history.hasNextPage ? (
               <p className="none">No version is known to have changed it.</p>
             ) : (
-              <Table label="Versions that changed it" head={["Version", "What", "When", "By", "Serial"]}>
-                {entries.map(({ version, serial, time, by, op }) => {
-                  const [tone, word] = OPS[op] ?? ["busy", op];
-                  return (
-                    <tr key={version}>
-                      <th scope="row">
-                        {version > 1 ? (
-                          <Link
-                            to={`${STATE}/versions`}
-                            params={params}
-                            search={{ from: String(version - 1), to: String(version) }}
-                          >
-                            {number(version)}
-                          </Link>
-                        ) : (
-                          number(version)
-                        )}
-                      </th>
-                      <td>
-                        <Badge tone={tone}>{word}</Badge>
-                      </td>
-                      <td>
-                        <Time at={time} />
-                      </td>
-                      <td>{by}</td>
-                      <td>{serial ?? "–"}</td>
-                    </tr>
-                  );
-                })}
+              <Table label="Versions that changed it" head={COLUMNS}>
+                {entries.map((entry) => (
+                  <Entry key={entry.version} state={state} address={address} of={entry} />
+                ))}
               </Table>
             )}
             {unknown.length > 0 && (
@@ -492,7 +596,7 @@ function One({ state, address, version }: { state: State; address: string; versi
                 </div>
               </Card>
               <Attributes key={`${found.address} ${found.version ?? found.rejected}`} state={state} of={found} version={version} />
-              <Around of={found} />
+              <Around state={state} address={found.address} version={version} />
               <Links title="Depends on" addresses={found.dependencies} more={found.dependenciesMore} />
               <Links title="Needed by" addresses={found.dependents} more={found.dependentsMore} />
             </>

@@ -31,6 +31,9 @@ pub(super) struct Diff {
     /// The version to compare it with [default: the current one].
     #[arg(value_name = "B", value_parser = which)]
     to: Option<String>,
+    /// Compare only the resource with this address, as `state resources` prints it.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -139,6 +142,7 @@ pub(super) async fn diff(session: &Session, diff: &Diff) -> anyhow::Result<()> {
         }
     };
     let call = Call::get(Named::path(&id, &["versions", &diff.from, "diff", &to]));
+    let call = diff.address.iter().fold(call, |call, address| call.query("address", address));
     let difference = session.client.document::<Difference>(call).await?;
     session.out.answer(&difference.whole, |_| difference.read.describe())
 }

@@ -5,18 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Found, Which, check_named, each_edge, find, find_row, missing, open, rows};
 use crate::context::Context;
 use crate::domain::names::StackAddress;
+use crate::domain::neighbours::{EDGES_MAX, HOPS_MAX, NODES_MAX};
 use crate::domain::resource_index::{Edge, EdgeKind, Row};
 use crate::services::Error;
 use crate::services::caller::Caller;
-
-/// Resources around one, at most, with itself.
-const NODES_MAX: usize = 300;
-
-/// References between them, at most.
-const EDGES_MAX: usize = 5_000;
-
-/// Steps from the resource in the middle, at most.
-pub const HOPS_MAX: u64 = 3;
 
 /// The resources around one.
 #[derive(Debug, Clone, PartialEq, Eq)]
