@@ -26,8 +26,8 @@ use crate::layout;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::environments::lookup::RevisionRef;
-use crate::services::environments::{self, Changed, Preserve, Text};
 use crate::services::environments::referrers::{self, Importer, Importers};
+use crate::services::environments::{self, Changed, Preserve, Text};
 use crate::services::environments::{evaluation, session as sessions, tags};
 use crate::services::error::{AccessError, InvalidInput};
 use crate::wire::environments::{

@@ -266,8 +266,7 @@ fn difference_of_one(one: &[u8], other: &[u8], address: &str) -> Result<Differen
     let broken = |error| Error::Broken(format!("the stored text is not a state: {error}"));
     let read = |text| Document::read(text).map_err(broken);
     let (before, after) = (read(one)?, read(other)?);
-    let resources =
-        after.index.zip(before.index).map(|(after, before)| after.change_since(&before, address));
+    let resources = after.index.zip(before.index).map(|(after, before)| after.change_since(&before, address));
     let is_changed = resources.as_ref().is_some_and(|resources| resources.changed_count > 0);
     let paths = if is_changed { changes_of_one(one, other, address).map_err(broken)? } else { None };
     Ok(Difference {
