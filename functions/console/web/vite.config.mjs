@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
 // For development: a server, and optionally a token in place of a session.
@@ -13,8 +14,20 @@ const english = {
   },
 };
 
+// Our own elements are made by `ui/jsx.ts`, which shows the texts of others safely.
+const OWN = "src/ui/jsx.ts";
+const safe = {
+  name: "safe",
+  enforce: "pre",
+  resolveId(source, importer = "") {
+    const isOurs = !importer.includes("/node_modules/") && !importer.endsWith(`/${OWN}`);
+    const isWanted = isOurs && /^react\/jsx-(dev-)?runtime$/.test(source);
+    return isWanted ? fileURLToPath(new URL(OWN, import.meta.url)) : undefined;
+  },
+};
+
 export default defineConfig({
-  plugins: [english],
+  plugins: [safe, english],
   base: "./",
   build: {
     outDir: "../dist",

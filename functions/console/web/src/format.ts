@@ -79,10 +79,12 @@ const OPERATIONS: Record<string, string> = {
 /** What an operation did, such as `created`. */
 export const done = (operation: string) => OPERATIONS[operation] ?? operation;
 
-// Characters that are not seen, and which can turn the text around them.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+// Characters that are not seen, and which can turn the text around them, as `domain/hidden.rs` has them. Joiners are a
+// part of emoji and of words in some scripts, so they stay between characters outside of ASCII.
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e007f}]|(?<![^\u0000-\u007f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\u0000-\u007f\u200c\u200d])/gu;
 
-/** Text that reads in the order in which it is written. */
+/** Text that reads in the order in which it is written. All that pages show passes through here: see `ui/jsx.ts`. */
 export const visible = (text: string) => text.replace(UNSEEN, "\ufffd");
 
 /** The name of a resource, from its URN: what follows the last `::`. */

@@ -28,7 +28,7 @@ import { type IconName, Icon } from "./icons";
 export function useTitle(...parts: string[]) {
   const title = [...parts, "Statewright"].join(" · ");
   useEffect(() => {
-    document.title = title;
+    document.title = visible(title);
   }, [title]);
 }
 
