@@ -9,6 +9,7 @@ use statewright_shared::limits::{BATCH_BYTES_MAX, SMALL_BYTES_MAX};
 use statewright_shared::services::identity::tokens;
 use statewright_shared::services::store::compression::gzip;
 use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::issuer::Issuer;
 
 use crate::world::{Stack, deployment, entry, new_project, program, raw, refusal};
 
@@ -366,6 +367,44 @@ async fn unusual_texts_in_outputs_round_trip() {
     assert_eq!(entry["environment"], body["program"]["metadata"]["environment"]);
     assert_eq!(entry["config"]["shop:key"]["string"], odd);
     assert_eq!(stack.get("").send().await.expect(200)["tags"]["pulumi:description"], odd);
+}
+
+#[tokio::test]
+async fn names_that_people_choose_have_no_hidden_characters() {
+    let app = TestApp::memory().await;
+    let org = format!("/api/orgs/{ORG}");
+    let issuer = Issuer::new("https://ci.example.com");
+    let of_tag = |value: &str| format!("tag:team={value}");
+    let token = |name: &str, description: &str, on: &str| {
+        json!({ "name": name, "description": description, "expires": 0, "roleID": "apply", "on": on })
+    };
+    let bodies = |text: &str| {
+        [
+            ("grants", json!({ "to": "everybody", "on": of_tag(text), "role": "apply" })),
+            ("tokens", token("one", text, "*")),
+            ("tokens", token("two", "plain", &of_tag(text))),
+            ("teams/pulumi", json!({ "name": "one", "displayName": text, "description": "plain" })),
+            ("teams/pulumi", json!({ "name": "two", "displayName": "plain", "description": text })),
+            ("oidc/issuers", json!({ "name": text, "url": issuer.url, "jwks": issuer.key_set() })),
+        ]
+    };
+    for text in ["a\u{202e}b", "ad\u{200b}min", "a\u{2066}b"] {
+        for (path, body) in bodies(text) {
+            let words = app.post(&format!("{org}/{path}"), &body).send().await.refused(400);
+            assert!(words.contains("hidden characters") && words.contains("without them"), "{path}: {words}");
+        }
+    }
+    // Two emoji that are joined are one sign.
+    for (path, body) in bodies("\u{1f469}\u{200d}\u{1f4bb}") {
+        let answer = app.post(&format!("{org}/{path}"), &body).send().await;
+        assert!(answer.status.is_success(), "{path}: {}", answer.text());
+    }
+    // What the CLI sends is stored as it is.
+    let stack = Stack::new(&app).await;
+    let tags = json!({ "team": "a\u{202e}b" });
+    let stored = app.patch(&format!("{}/tags", stack.path), &tags).send().await;
+    assert!(stored.status.is_success(), "{}", stored.text());
+    assert_eq!(stack.get("").send().await.expect(200)["tags"]["team"], "a\u{202e}b");
 }
 
 #[tokio::test]

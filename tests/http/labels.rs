@@ -91,6 +91,7 @@ async fn an_invalid_label_is_refused_on_every_path() {
         (json!({ "env": {} }), "the label env"),
         (json!({ "env": "x".repeat(257) }), "256 bytes"),
         (json!({ "env": "a\nb" }), "control characters"),
+        (json!({ "env": "a\u{202e}b" }), "invalid value of the label env: it has hidden characters"),
         (json!({ "env": 9_007_199_254_740_993_i64 }), "2^53"),
         (many, "too many labels: use at most 32"),
         (json!("env=dev"), "invalid request body"),

@@ -273,7 +273,7 @@ async fn a_reason_is_one_line_and_a_repeat_changes_nothing() {
     let app = TestApp::memory().await;
     let (stack, net) = (Stack::new(&app).await, Net::new(&app).await);
     for path in [&stack.path, &net.api] {
-        for bad in ["", " ", "two\nlines", &"x".repeat(501)] {
+        for bad in ["", " ", "two\nlines", "turned\u{202e}around", &"x".repeat(501)] {
             let words = protect(&app, path, bad).send().await.refused(400);
             assert!(words.contains("write one line of up to 500 characters"), "{words}");
         }

@@ -412,6 +412,7 @@ fn reason_of_oidc(error: &OidcError) -> Reason {
         | OidcError::PoliciesTooLong { .. } => Reason::LimitExceeded,
         OidcError::Url(_)
         | OidcError::NoName
+        | OidcError::NameHidden
         | OidcError::Thumbprint { .. }
         | OidcError::Lifetime { .. }
         | OidcError::Keys(_)

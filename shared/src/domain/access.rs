@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::hidden::has_hidden;
 use super::names::{
     EnvironmentAddress, Login, OrgName, ProjectName, StackAddress, StateAddress, TeamName, TokenName,
 };
@@ -269,6 +270,21 @@ impl Scope {
                 .map(|(project, name)| Self::Names { project: project.to_owned(), name: name.to_owned() }),
         };
         found.ok_or_else(invalid)
+    }
+
+    /// Refuses a value of a tag with hidden characters, which only stored scopes of before may have.
+    ///
+    /// # Errors
+    /// [`InvalidGrant`].
+    pub fn check_new(&self) -> Result<(), InvalidGrant> {
+        match self {
+            Self::Tag { value, .. } if has_hidden(value) => Err(InvalidGrant {
+                what: "a scope",
+                found: self.to_string().chars().take(60).collect(),
+                rule: "its value has hidden characters, so write it without them",
+            }),
+            Self::Organization | Self::Names { .. } | Self::Tag { .. } => Ok(()),
+        }
     }
 
     /// The scope of one name.
@@ -785,6 +801,10 @@ mod tests {
         for text in ["", "web", "web/", "/x", "a/b/c", "tag:", "tag:env", "tag:=x", "a b/*", "tag:a=\u{7}"] {
             assert!(Scope::parse(text).is_err(), "{text}");
         }
+        // Stored ones are read, and new ones are refused.
+        let turning = Scope::parse("tag:team=a\u{202e}b").unwrap();
+        assert!(turning.check_new().unwrap_err().to_string().contains("hidden characters"));
+        Scope::parse("tag:team=a b").unwrap().check_new().unwrap();
     }
 
     #[test]

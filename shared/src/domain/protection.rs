@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hidden::has_hidden;
 use super::update::Requester;
 use crate::ports::Timestamp;
 
@@ -18,10 +19,10 @@ pub struct Protection {
 }
 
 impl Protection {
-    /// A protection; `None` if the reason is empty, too long, or not one line.
+    /// A protection; `None` if the reason is empty, too long, not one line, or has hidden characters.
     pub fn new(by: Requester, at: Timestamp, reason: &str) -> Option<Self> {
         let reason = reason.trim();
-        let is_line = !reason.is_empty() && !reason.chars().any(char::is_control);
+        let is_line = !reason.is_empty() && !has_hidden(reason);
         (is_line && reason.chars().count() <= REASON_CHARS_MAX).then(|| Self {
             by,
             at,
@@ -50,7 +51,7 @@ mod tests {
     fn a_reason_is_one_line() {
         assert_eq!(protection(" it is production ", 1).unwrap().reason, "it is production");
         assert!(protection(&"é".repeat(REASON_CHARS_MAX), 1).is_some());
-        for bad in ["", "  ", "two\nlines", &"é".repeat(REASON_CHARS_MAX + 1)] {
+        for bad in ["", "  ", "two\nlines", "turned\u{202e}around", &"é".repeat(REASON_CHARS_MAX + 1)] {
             assert_eq!(protection(bad, 1), None, "{bad:?}");
         }
     }

@@ -15,6 +15,7 @@ use crate::api::page::{Page, see_other, sign_in_for};
 use crate::api::query::Parameters;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
+use crate::domain::hidden::without_hidden;
 use crate::services::error::SignInError;
 use crate::services::identity::sessions::Session;
 use crate::services::identity::{login_codes, sessions};
@@ -77,13 +78,7 @@ pub(super) fn description_of(text: &str) -> String {
 }
 
 fn visible(text: &str, characters_max: usize) -> String {
-    text.chars().filter(|c| !is_hidden(*c)).take(characters_max).collect()
-}
-
-/// Whether a character is not seen, or changes the direction of what is next to it.
-fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    without_hidden(text).chars().take(characters_max).collect()
 }
 
 /// Shows what asks for a token.

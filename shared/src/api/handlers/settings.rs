@@ -14,6 +14,7 @@ use crate::api::path::ProviderPath;
 use crate::api::request_context::RequestContext;
 use crate::api::response::Answer;
 use crate::domain::access::Scope;
+use crate::domain::hidden::without_hidden;
 use crate::domain::names::TokenName;
 use crate::layout::{SignInProvider, SignedInBy};
 use crate::ports::Timestamp;
@@ -141,16 +142,13 @@ pub(crate) async fn make_token(
 ) -> Answer {
     session.check_recent(&app)?;
     let name = TokenName::parse(form.needed("name")?).map_err(Error::from)?;
-    let description: String = form
-        .text("description")
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(DESCRIPTION_CHARACTERS_MAX)
-        .collect();
+    let description: String =
+        without_hidden(form.text("description")).chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
     let days = form.text("days").parse().ok().filter(|days| DAYS.contains(days));
     let days: u64 = days.ok_or(SignInError::BadField("days"))?;
     let on = Some(form.text("on")).filter(|on| !on.is_empty());
     let within = on.map(Scope::parse).transpose().map_err(InvalidInput::from)?;
+    within.as_ref().map_or(Ok(()), Scope::check_new).map_err(InvalidInput::from)?;
     context.detail(name.as_str());
     let lasts = Duration::from_secs(days * 24 * 3600);
     let token = sessions::issue_token(&app, &session, &name, &description, within, lasts).await?;

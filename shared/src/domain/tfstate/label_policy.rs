@@ -134,6 +134,9 @@ impl LabelPolicy {
             if let Some(violation) = values.iter().find_map(|value| self.of_length(key, value)) {
                 return no(format!("allowedValues has one for {key} that is too long: {violation}"));
             }
+            if values.iter().any(LabelValue::has_hidden) {
+                return no(format!("allowedValues has one for {key} with hidden characters"));
+            }
         }
         let bytes = serde_json::to_vec(self).map_or(usize::MAX, |text| text.len());
         if bytes > POLICY_BYTES_MAX {

@@ -6,6 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::domain::hidden::has_hidden;
+
 /// Labels of a state, at most.
 pub const LABELS_MAX: usize = 32;
 
@@ -35,6 +37,9 @@ pub enum InvalidLabel {
     /// The text is too long or has control characters.
     #[error("invalid value of the label {0}: use at most 256 bytes and no control characters")]
     Text(String),
+    /// The text has characters that are not seen, or that turn what is around them.
+    #[error("invalid value of the label {0}: it has hidden characters, so write it without them")]
+    Hidden(String),
     /// The number would change when stored.
     #[error("invalid value of the label {0}: use a finite number between -2^53 and 2^53")]
     Number(String),
@@ -171,6 +176,11 @@ impl LabelValue {
             Self::Number(_) | Self::Bool(_) => 0,
         }
     }
+
+    /// Whether it is a text with hidden characters.
+    pub(super) fn has_hidden(&self) -> bool {
+        matches!(self, Self::Text(text) if has_hidden(text))
+    }
 }
 
 impl TryFrom<Value> for LabelValue {
@@ -201,6 +211,14 @@ impl fmt::Display for LabelValue {
     }
 }
 
+/// The new value of a label. Only stored ones of before may have hidden characters.
+fn new_value(key: &str, value: &Value) -> Result<LabelValue, InvalidLabel> {
+    match LabelValue::of(key, value)? {
+        value if value.has_hidden() => Err(InvalidLabel::Hidden(key.to_owned())),
+        value => Ok(value),
+    }
+}
+
 /// Reads changes of labels from JSON, where `null` removes.
 ///
 /// # Errors
@@ -214,7 +232,7 @@ pub fn read_changes(sent: &BTreeMap<String, Value>) -> Result<LabelChanges, Inva
         .map(|(key, value)| {
             let change = match value {
                 Value::Null => None,
-                value => Some(LabelValue::of(key, value)?),
+                value => Some(new_value(key, value)?),
             };
             Ok((LabelKey::parse(key)?, change))
         })
@@ -266,6 +284,8 @@ mod tests {
         assert_ne!(LabelValue::of("k", &json!("3")), LabelValue::of("k", &json!(3)));
         assert_eq!(LabelValue::of("k", &json!(-0.0)), LabelValue::of("k", &json!(0)));
         assert_eq!(LabelValue::of("k", &json!(3.0)), LabelValue::of("k", &json!(3)));
+        // One that was stored before they were refused.
+        assert!(serde_json::from_value::<LabelValue>(json!("a\u{202e}b")).is_ok());
     }
 
     #[test]
@@ -278,6 +298,8 @@ mod tests {
             (json!(1e300), "2^53"),
             (long, "256 bytes"),
             (json!("a\u{0}"), "control"),
+            (json!("a\u{202e}b"), "hidden"),
+            (json!("ad\u{200b}min"), "hidden"),
         ] {
             let words = read_changes(&sent(json!({ "team": value }))).unwrap_err().to_string();
             assert!(words.contains("team") && words.contains(word), "{words}");

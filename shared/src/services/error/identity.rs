@@ -57,6 +57,12 @@ pub enum IdentityError {
         /// The maximum length in characters.
         characters_max: usize,
     },
+    /// A text has characters that are not seen, or that turn what is around them.
+    #[error("the {what} has hidden characters: write it without them")]
+    HiddenCharacters {
+        /// The kind of text.
+        what: &'static str,
+    },
     /// The user is in the team already.
     #[error("{login} is already in the team {team}: no change is needed")]
     InTeam { login: Login, team: TeamName },

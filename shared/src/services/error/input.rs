@@ -158,8 +158,8 @@ pub enum InvalidInput {
     /// A state is named without its project.
     #[error("invalid name of a state: name its project too")]
     StateWithoutProject,
-    /// The reason of a protection is empty, too long, or not one line.
-    #[error("invalid reason of a protection: write one line of up to {characters_max} characters")]
+    /// The reason of a protection is empty, too long, not one line, or has hidden characters.
+    #[error("invalid reason of a protection: write one line of up to {characters_max} characters, none of them hidden")]
     ProtectionReason {
         /// The longest reason, in characters.
         characters_max: usize,

@@ -31,6 +31,9 @@ pub enum OidcError {
         /// The maximum in characters.
         max: usize,
     },
+    /// The name has characters that are not seen, or that turn what is around them.
+    #[error("the issuer's name has hidden characters: write it without them")]
+    NameHidden,
     /// A thumbprint is not one.
     #[error(
         "{found:?} is not a thumbprint: use the SHA-256 of a certificate as 64 hex digits, for at most {max} certificates"

@@ -18,7 +18,7 @@ use crate::domain::tfstate::Labels;
 use crate::layout::{Record, StackEntry, StateEntry, TokenEntry, User};
 use crate::ports::Revision;
 use crate::services::caller::Caller;
-use crate::services::error::{AccessError, IdentityError};
+use crate::services::error::{AccessError, IdentityError, InvalidInput};
 use crate::services::{Error, store};
 
 /// The grants that the caller may give and take. One read.
@@ -37,10 +37,10 @@ pub async fn list(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<Vec<G
 /// # Errors
 /// `AccessError::NotAllowed`; [`IdentityError::EmptyGrant`], [`IdentityError::AuditorOnPart`],
 /// [`IdentityError::Outsider`], [`IdentityError::NoTeam`], [`IdentityError::NoMachineToken`],
-/// [`IdentityError::AccessTooLarge`].
+/// [`IdentityError::AccessTooLarge`]; [`InvalidInput::Grant`].
 pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, grant: &Grant) -> Result<bool, Error> {
     caller.lists(ctx, org).await?;
-    check_role(grant)?;
+    check_new(grant)?;
     let standing = caller.in_org(ctx, org).await?;
     let names = match &grant.to {
         Grantee::User(login) => Some(login),
@@ -69,8 +69,9 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, grant: &Grant) -
     .await
 }
 
-/// Refuses a grant of a role that cannot be held there.
-fn check_role(grant: &Grant) -> Result<(), Error> {
+/// Refuses a grant of a role that cannot be held there, or on a tag that does not look as it is.
+fn check_new(grant: &Grant) -> Result<(), Error> {
+    grant.on.check_new().map_err(InvalidInput::from)?;
     match grant.role.0 {
         Role::None => Err(IdentityError::EmptyGrant.into()),
         Role::Auditor if grant.on != Scope::Organization => Err(IdentityError::AuditorOnPart.into()),
@@ -132,7 +133,7 @@ pub async fn export(ctx: &Context, caller: &Caller, org: &OrgName) -> Result<(Do
 /// # Errors
 /// `AccessError::NotAllowed`; [`IdentityError::AccessMoved`], [`IdentityError::Outsider`], [`IdentityError::NoTeam`],
 /// [`IdentityError::NoMachineToken`], [`IdentityError::EmptyGrant`], [`IdentityError::AuditorOnPart`],
-/// [`IdentityError::AccessTooLarge`].
+/// [`IdentityError::AccessTooLarge`]; [`InvalidInput::Grant`].
 pub async fn apply(
     ctx: &Context,
     caller: &Caller,
@@ -182,7 +183,7 @@ async fn check_document(ctx: &Context, org: &OrgName, document: &Document) -> Re
     }
     let tokens = machine_tokens(ctx, org, document).await?;
     for grant in &document.grants {
-        check_role(grant)?;
+        check_new(grant)?;
         match &grant.to {
             Grantee::Everybody => {}
             Grantee::User(login) => check_member(login)?,

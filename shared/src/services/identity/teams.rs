@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::context::Context;
 use crate::domain::access::{self, Access, Grantee, Scope, Tags, Team, TeamAction, TeamRole, Unit};
+use crate::domain::hidden::has_hidden;
 use crate::domain::names::{Login, OrgName, StackAddress, TeamName};
 use crate::domain::role::{Right, Rights, Role};
 use crate::layout::OrgAccess;
@@ -110,6 +111,9 @@ pub(super) fn check_texts(display_name: &str, description: &str) -> Result<(), E
     {
         if text.chars().count() > characters_max {
             return Err(IdentityError::TeamTextTooLong { what, characters_max }.into());
+        }
+        if text.lines().any(has_hidden) {
+            return Err(IdentityError::HiddenCharacters { what }.into());
         }
     }
     Ok(())

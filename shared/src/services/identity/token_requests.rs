@@ -9,12 +9,13 @@ use super::membership;
 use super::tokens::{self, Issued, NewToken, Owner, Shows, TokenPage};
 use crate::context::Context;
 use crate::domain::access::{Scope, TeamRole};
+use crate::domain::hidden::has_hidden;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::role::{Right, Role};
 use crate::layout::{OrgAccess, Stored, Token, TokenEntry, User};
 use crate::ports::{Expect, Timestamp};
 use crate::services::caller::{Caller, SESSION};
-use crate::services::error::{AccessError, IdentityError};
+use crate::services::error::{AccessError, IdentityError, InvalidInput};
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, store};
 
@@ -135,6 +136,10 @@ pub async fn create(
         let characters_max = DESCRIPTION_CHARACTERS_MAX;
         return Err(IdentityError::TokenDescriptionTooLong { characters_max }.into());
     }
+    if request.description.lines().any(has_hidden) {
+        return Err(IdentityError::HiddenCharacters { what: "description of the token" }.into());
+    }
+    request.within.as_ref().map_or(Ok(()), Scope::check_new).map_err(InvalidInput::from)?;
     check_expiry(ctx, request.expires)?;
     let own = &caller.token;
     let (may, org, name) = match &owner {

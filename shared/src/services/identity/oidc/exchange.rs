@@ -12,6 +12,7 @@ use super::issuers::{id_of, lifetime_max};
 use super::jwt::{self, JWT_BYTES_MAX, Unverified};
 use super::keys::{self, NoKeys};
 use crate::context::Context;
+use crate::domain::hidden::without_hidden;
 use crate::domain::names::{Login, OrgName, TeamName, TokenName};
 use crate::domain::oidc::IssuerUrl;
 use crate::domain::oidc::aws::{ISSUER as AWS, PROOF_TYPE, Proof};
@@ -492,7 +493,7 @@ fn new_name(ctx: &Context) -> Result<TokenName, Error> {
 fn description(noted: &Noted) -> String {
     let parts = [&noted.issuer, &noted.subject].into_iter().flatten().map(String::as_str);
     let text = parts.collect::<Vec<_>>().join(" ");
-    text.chars().filter(|c| !c.is_control()).take(DESCRIPTION_CHARACTERS_MAX).collect()
+    without_hidden(&text).chars().take(DESCRIPTION_CHARACTERS_MAX).collect()
 }
 
 /// Records that a token of the issuer was accepted. Another write may come first, or the store may fail: the token is

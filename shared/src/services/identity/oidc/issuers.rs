@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::keys::{self, NoKeys};
 use crate::context::Context;
+use crate::domain::hidden::has_hidden;
 use crate::domain::names::OrgName;
 use crate::domain::oidc::aws::ISSUER as AWS;
 use crate::domain::oidc::{IssuerUrl, jwk, lifetime};
@@ -255,6 +256,9 @@ fn edited(mut issuer: Issuer, edit: Edit) -> Result<Issuer, Error> {
     if let Some(name) = edit.name {
         if name.chars().nth(NAME_CHARACTERS_MAX).is_some() {
             return Err(OidcError::NameTooLong { max: NAME_CHARACTERS_MAX }.into());
+        }
+        if has_hidden(&name) {
+            return Err(OidcError::NameHidden.into());
         }
         issuer.name = name;
     }
