@@ -49,16 +49,61 @@ type Optional =
   | "userLogin"
   | "validity";
 
-type Complete<T> = T extends (infer Item)[]
-  ? Complete<Item>[]
+type OfResource =
+  | "custom"
+  | "delete"
+  | "external"
+  | "id"
+  | "isContext"
+  | "parent"
+  | "pendingReplacement"
+  | "protect"
+  | "provider";
+
+type OfStateResource = "deposed" | "key" | "module" | "rejected" | "tainted";
+
+type OfChange = "changesCut" | "new" | "old" | "secret";
+
+/** More of them, in the answers of these paths alone. They are absent instead of `null`. */
+interface AbsentIn {
+  "/api/stacks/{orgName}/{projectName}/{stackName}/resource":
+    | OfResource
+    | "created"
+    | "inputs"
+    | "modified"
+    | "propertyDependencies"
+    | "sourcePosition"
+    | "valuesHidden";
+  "/api/stacks/{orgName}/{projectName}/{stackName}/resource/history": OfChange | "continuationToken" | "ends" | "message";
+  "/api/stacks/{orgName}/{projectName}/{stackName}/resource/neighbours": OfResource | "isCut";
+  "/api/stacks/{orgName}/{projectName}/{stackName}/resources": OfResource | "continuationToken" | "matches" | "pendingCount";
+  "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/diff/{other}": OfChange | "changes" | "delete";
+  "/api/tfstates/{guid}/resource": OfStateResource;
+  "/api/tfstates/{guid}/resource/history": "continuationToken";
+  "/api/tfstates/{guid}/resource/values": OfStateResource;
+  "/api/tfstates/{guid}/resources": OfStateResource | "continuationToken";
+}
+
+type Absent<Path> = Path extends keyof AbsentIn ? AbsentIn[Path] : never;
+
+type Complete<T, Gone extends string> = T extends (infer Item)[]
+  ? Complete<Item, Gone>[]
   : T extends object
-    ? { [Name in keyof T as Name extends Optional ? never : Name]-?: Complete<Exclude<T[Name], undefined>> } & {
-        [Name in keyof T as Name extends Optional ? Name : never]?: Complete<Exclude<T[Name], undefined>>;
+    ? {
+        [Name in keyof T as Name extends Optional | Gone ? never : Name]-?: Complete<Exclude<T[Name], undefined>, Gone>;
+      } & {
+        [Name in keyof T as Name extends Optional | Gone ? Name : never]?: Complete<
+          Exclude<T[Name], Name extends Gone ? null | undefined : undefined>,
+          Gone
+        >;
       }
     : T;
 
 /** The JSON that a GET of this path answers. */
-export type Got<Path extends With<"get">> = Complete<Answer<Path, "get">>;
+export type Got<Path extends With<"get">> = Complete<Answer<Path, "get">, Absent<Path>>;
+
+/** The JSON that a POST to this path answers. */
+export type Posted<Path extends With<"post">> = Complete<Answer<Path, "post">, Absent<Path>>;
 
 type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
 
@@ -265,15 +310,15 @@ export async function read<Path extends With<"get">>(
 }
 
 /** Reads JSON whose values are shown, with long numbers as they are. */
-export async function readExactly(
-  path: With<"get">,
-  names: Record<string, string>,
+export async function readExactly<Path extends With<"get">>(
+  path: Path,
+  names: In<Path>,
   query: Query,
   signal?: AbortSignal,
-): Promise<unknown> {
+): Promise<Got<Path>> {
   const get = client.GET as unknown as (path: string, options: unknown) => Promise<{ data?: string }>;
   const { data } = await get(path, { params: { path: names, query }, signal, parseAs: "text" });
-  return parse(data ?? "");
+  return parse(data ?? "") as Got<Path>;
 }
 
 /** Sends a change, and returns its JSON; `undefined` without one. */

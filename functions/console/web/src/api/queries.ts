@@ -4,6 +4,7 @@ import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import {
   ApiError,
   type Got,
+  type Posted,
   address,
   read,
   readDefinition,
@@ -14,7 +15,7 @@ import {
   session,
 } from "./client";
 import type { Checked } from "../definitions";
-import { resealed } from "../values";
+import { isObject, resealed } from "../values";
 
 export type User = Got<"/api/user">;
 export type StackSummary = Got<"/api/user/stacks">["stacks"][number];
@@ -156,13 +157,16 @@ export const collaborators = (name: StackName) =>
 /** Entries on a page of a history. */
 export const HISTORY_PAGE = 50;
 
+/** The document also has the history for the CLI, which has no pages. */
+type History = Extract<Got<"/api/stacks/{orgName}/{projectName}/{stackName}/updates">, { total: number }>;
+
 export const history = (name: StackName) =>
   infiniteQueryOptions({
     queryKey: ["history", name],
     queryFn: ({ signal, pageParam }) => {
       const query = { "output-type": "service", pageSize: HISTORY_PAGE, page: pageParam };
       const path = "/api/stacks/{orgName}/{projectName}/{stackName}/updates";
-      return read(path, stackPath(name), query, signal) as unknown as Promise<{ updates: Update[]; total: number }>;
+      return read(path, stackPath(name), query, signal) as Promise<History>;
     },
     initialPageParam: 1,
     getNextPageParam: (last, _, page) => (page * HISTORY_PAGE < last.total ? page + 1 : undefined),
@@ -223,70 +227,18 @@ export const exportAddress = (name: StackName, version: number) =>
     version: String(version),
   });
 
-/** A resource in the tree of a version. */
-export interface ResourceRow {
-  urn: string;
-  type: string;
-  name: string;
-  id?: string;
-  parent?: string;
-  /** How many resources are above it. */
-  depth: number;
-  childCount: number;
-  custom?: boolean;
-  /** Whether it waits to be deleted. Its URN may occur again. */
-  delete?: boolean;
-  external?: boolean;
-  protect?: boolean;
-  pendingReplacement?: boolean;
-  provider?: string;
-  /** The last version that changed it. */
-  changed: number;
-  /** Whether it is there only because something below it matches the filter. */
-  isContext?: boolean;
-}
-
-export interface ResourcePage {
-  version: number;
-  /** How many resources the version has. */
-  total: number;
-  /** How many of them match the filter. */
-  matches?: number;
-  /** The version from which on it is known what changed a resource. */
-  historyFrom: number;
-  /** Operations that began and did not end. */
-  pendingCount?: number;
-  resources: ResourceRow[];
-  continuationToken?: string;
-}
-
 const STACK = "/api/stacks/{orgName}/{projectName}/{stackName}";
 
-export interface PropertyChange {
-  path: string;
-  how: "added" | "removed" | "changed";
-  secret?: boolean;
-  old?: unknown;
-  new?: unknown;
-}
+export type ResourcePage = Got<`${typeof STACK}/resources`>;
 
-/** A resource that differs between two versions. */
-export interface Differing {
-  urn: string;
-  delete?: boolean;
-  changes?: PropertyChange[];
-  changesCut?: boolean;
-}
+/** A resource in the tree of a version. */
+export type ResourceRow = ResourcePage["resources"][number];
 
 /** The differences between two versions. The lists have the first of each kind, the counts are of all. */
-export interface Differences {
-  addedCount: number;
-  removedCount: number;
-  changedCount: number;
-  added: Differing[];
-  removed: Differing[];
-  changed: Differing[];
-}
+export type Differences = Got<`${typeof STACK}/updates/{version}/diff/{other}`>;
+
+/** A resource that differs between two versions. */
+export type Differing = Differences["changed"][number];
 
 /** What differs between two versions. Neither changes. */
 export const comparison = (name: StackName, version: number, other: number) =>
@@ -294,8 +246,7 @@ export const comparison = (name: StackName, version: number, other: number) =>
     queryKey: ["comparison", name, version, other],
     queryFn: ({ signal }) => {
       const versions = { ...stackPath(name), version: String(version), other: String(other) };
-      const found = read(`${STACK}/updates/{version}/diff/{other}`, versions, {}, signal);
-      return found as unknown as Promise<Differences>;
+      return read(`${STACK}/updates/{version}/diff/{other}`, versions, {}, signal);
     },
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: EVERY_MINUTE,
@@ -311,7 +262,7 @@ export const resources = (name: StackName, version: number, filter?: string) =>
     queryKey: ["resources", name, version, filter ?? ""],
     queryFn: ({ signal, pageParam }) => {
       const query = { version, filter, size: RESOURCES_PAGE, continuationToken: pageParam || undefined };
-      return read(`${STACK}/resources`, stackPath(name), query, signal) as unknown as Promise<ResourcePage>;
+      return read(`${STACK}/resources`, stackPath(name), query, signal);
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken,
@@ -321,34 +272,21 @@ export const resources = (name: StackName, version: number, filter?: string) =>
     placeholderData: (before, query) => (query?.queryKey[2] === version ? before : undefined),
   });
 
+type Answered = Got<`${typeof STACK}/resource`>;
+
 /** A resource that another one needs, or that needs it. */
-export interface Neighbour {
-  urn: string;
-  type: string;
-  name: string;
-  delete?: boolean;
-  /** Such as `dependency`, `property` and `provider`. */
-  kinds: string[];
-}
+export type Neighbour = Answered["dependencies"][number];
 
 /** A resource of a version, with secrets masked. */
-export interface OneResource extends ResourceRow {
-  version: number;
-  historyFrom: number;
+export type OneResource = Omit<Answered, "inputs" | "outputs"> & {
   inputs?: Record<string, unknown>;
   outputs?: Record<string, unknown>;
-  dependencies: Neighbour[];
-  dependencyCount: number;
-  dependents: Neighbour[];
-  dependentCount: number;
-  propertyDependencies?: Record<string, string[]>;
-  created?: string;
-  modified?: string;
-  sourcePosition?: string;
-  /** Whether the person may not see values. */
-  valuesHidden?: boolean;
-  /** How many bytes its properties have, if they are too long to be here. */
-  valuesBytes?: number;
+};
+
+/** Inputs or outputs with what `values.ts` takes for a secret. */
+function membersOf(sent: unknown): Record<string, unknown> | undefined {
+  const found = resealed(sent);
+  return isObject(found) ? found : undefined;
 }
 
 /** Names a resource of a version. */
@@ -368,11 +306,10 @@ const resourceQuery = ({ urn, version, delete: isDelete }: ResourceName) => ({
 export const resource = (name: StackName, of: ResourceName) =>
   queryOptions({
     queryKey: ["resource", name, of],
-    queryFn: async ({ signal }) => {
-      const query = { ...resourceQuery(of), short: true };
-      const found = await readExactly(`${STACK}/resource`, stackPath(name), query, signal);
-      const { inputs, outputs, ...rest } = found as OneResource;
-      return { ...rest, inputs: resealed(inputs), outputs: resealed(outputs) } as OneResource;
+    queryFn: async ({ signal }): Promise<OneResource> => {
+      const found = await readExactly(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
+      const { inputs, outputs, ...rest } = found;
+      return { ...rest, inputs: membersOf(inputs), outputs: membersOf(outputs) };
     },
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: EVERY_MINUTE,
@@ -386,31 +323,15 @@ export async function openSecret(
   signal: AbortSignal,
 ): Promise<unknown> {
   const url = address("/api/stacks/{orgName}/{projectName}/{stackName}/resource/secret", stackPath(name));
-  const found = (await reveal(url, { ...resourceQuery(of), path }, signal)) as { value: unknown };
-  return found.value;
+  const found = await reveal(url, { ...resourceQuery(of), path }, signal);
+  return (found as Posted<`${typeof STACK}/resource/secret`>).value;
 }
 
 /** A version that changed a resource. */
-export interface ResourceChange {
-  version: number;
-  updateID: string;
-  kind: string;
-  result: string;
-  time: string;
-  requestedBy: { githubLogin: string };
-  message?: string;
-  /** `create`, `change`, `replace`, `delete`, or `seen` in the first version whose resources are known. */
-  op: string;
-  changes: PropertyChange[];
-  changesCut?: boolean;
-}
+export type ResourceChange = Got<`${typeof STACK}/resource/history`>["entries"][number];
 
-interface ResourceHistory {
-  entries: ResourceChange[];
-  continuationToken?: string;
-  /** Why there is nothing before, on the last page. */
-  ends?: { why: "created" | "erased" | "unindexed"; version: number };
-}
+/** A property that a version changed. */
+export type PropertyChange = ResourceChange["changes"][number];
 
 /** The versions that changed a resource, newest first. */
 export const resourceHistory = (name: StackName, urn: string, version: number) =>
@@ -418,29 +339,22 @@ export const resourceHistory = (name: StackName, urn: string, version: number) =
     queryKey: ["resource-history", name, version, urn],
     queryFn: ({ signal, pageParam }) => {
       const query = { urn, version, continuationToken: pageParam || undefined };
-      return readExactly(`${STACK}/resource/history`, stackPath(name), query, signal) as Promise<ResourceHistory>;
+      return readExactly(`${STACK}/resource/history`, stackPath(name), query, signal);
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken,
     staleTime: EVERY_MINUTE,
   });
 
-export interface Neighbourhood {
-  version: number;
-  /** The resource that was asked about is first. */
-  nodes: ResourceRow[];
-  /** Places in `nodes`: `from` needs `to`. */
-  edges: { from: number; to: number; kind: string }[];
-  /** Whether there are more than the server sends. */
-  isCut?: boolean;
-}
+/** The resource that was asked about is the first node. An edge has places in `nodes`: `from` needs `to`. */
+export type Neighbourhood = Got<`${typeof STACK}/resource/neighbours`>;
 
 export const neighbours = (name: StackName, of: ResourceName, hops: number) =>
   queryOptions({
     queryKey: ["neighbours", name, of, hops],
     queryFn: ({ signal }) => {
       const query = { ...resourceQuery(of), hops };
-      return read(`${STACK}/resource/neighbours`, stackPath(name), query, signal) as unknown as Promise<Neighbourhood>;
+      return read(`${STACK}/resource/neighbours`, stackPath(name), query, signal);
     },
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: EVERY_MINUTE,
@@ -862,31 +776,7 @@ export const serverStorage = queryOptions({
 export const STATE_RESOURCES_PAGE = 1000;
 
 /** A resource of a Terraform state, without its values. */
-export interface StateResource {
-  address: string;
-  module?: string;
-  mode: string;
-  type: string;
-  name: string;
-  key?: string;
-  deposed?: string;
-  provider: string;
-  tainted?: boolean;
-  dependencyCount: number | null;
-}
-
-/** The version that an answer is about; `null` for a refused write, which has an id instead. */
-interface OfStateText {
-  version: number | null;
-  rejected?: string;
-}
-
-export interface StateResources extends OfStateText {
-  total: number;
-  matched: number;
-  resources: StateResource[];
-  continuationToken?: string;
-}
+export type StateResource = Got<"/api/tfstates/{guid}/resources">["resources"][number];
 
 export const stateResources = (guid: string, filter: string, version: string | undefined, current: number) =>
   infiniteQueryOptions({
@@ -894,133 +784,42 @@ export const stateResources = (guid: string, filter: string, version: string | u
     queryFn: ({ signal, pageParam }) => {
       const continuationToken = pageParam || undefined;
       const query = { version, filter: filter || undefined, size: STATE_RESOURCES_PAGE, continuationToken };
-      const found = read("/api/tfstates/{guid}/resources", { guid }, query, signal);
-      return found as unknown as Promise<StateResources>;
+      return read("/api/tfstates/{guid}/resources", { guid }, query, signal);
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken,
   });
 
-export interface StateResourceAround extends OfStateText, StateResource {
-  dependencies: string[];
-  dependenciesMore: number;
-  dependents: string[];
-  dependentsMore: number;
-}
+export type StateResourceAround = Got<"/api/tfstates/{guid}/resource">;
 
 export const stateResource = (guid: string, address: string, version: string | undefined, current: number) =>
   queryOptions({
     queryKey: ["state-resource", guid, address, version ?? "", version === undefined ? current : 0],
-    queryFn: ({ signal }) => {
-      const found = read("/api/tfstates/{guid}/resource", { guid }, { address, version }, signal);
-      return found as unknown as Promise<StateResourceAround>;
-    },
+    queryFn: ({ signal }) => read("/api/tfstates/{guid}/resource", { guid }, { address, version }, signal),
   });
-
-/** A resource near another one. */
-export interface StateNeighbour {
-  address: string;
-  module?: string;
-  mode: string;
-  type: string;
-  name: string;
-  key?: string;
-}
-
-export interface StateNeighbourhood extends OfStateText {
-  /** The resource that was asked about is first. */
-  nodes: StateNeighbour[];
-  /** Places in `nodes`: `from` depends on `to`. */
-  edges: { from: number; to: number }[];
-  /** Whether there are more than the server sends. */
-  isCut?: boolean;
-}
-
-export const stateNeighbours = (
-  guid: string,
-  address: string,
-  version: string | undefined,
-  current: number,
-  hops: number,
-) =>
-  queryOptions({
-    queryKey: ["state-neighbours", guid, address, version ?? "", version === undefined ? current : 0, hops],
-    queryFn: ({ signal }) => {
-      const found = read("/api/tfstates/{guid}/resource/neighbours", { guid }, { address, version, hops }, signal);
-      return found as unknown as Promise<StateNeighbourhood>;
-    },
-    gcTime: EVERY_MINUTE,
-  });
-
-/** A version that changed a resource. */
-export interface StateResourceChange {
-  version: number;
-  serial: number | null;
-  time: string;
-  by: string;
-  op: "create" | "change" | "delete";
-}
-
-export interface StateResourceHistory {
-  entries: StateResourceChange[];
-  /** Versions of which it is not known whether they changed it. */
-  unknown: number[];
-  continuationToken?: string;
-}
 
 export const stateResourceHistory = (guid: string, address: string, current: number) =>
   infiniteQueryOptions({
     queryKey: ["state-resource-history", guid, address, current],
     queryFn: ({ signal, pageParam }) => {
       const query = { address, continuationToken: pageParam || undefined };
-      const found = read("/api/tfstates/{guid}/resource/history", { guid }, query, signal);
-      return found as unknown as Promise<StateResourceHistory>;
+      return read("/api/tfstates/{guid}/resource/history", { guid }, query, signal);
     },
     initialPageParam: "",
     getNextPageParam: (last) => last.continuationToken,
   });
 
 /** The attributes of a resource. `masked` ones are the text `[sensitive]`. */
-export interface StateResourceValues extends OfStateText {
-  attributes: Record<string, unknown> | string | null;
-  sensitive: string[];
-  masked: boolean;
-}
+export type StateResourceValues = Posted<"/api/tfstates/{guid}/resource/values">;
 
-export interface MapNode {
-  kind: "stack" | "tfstate";
-  id: string;
-  project: string;
-  name: string;
-  status: "clean" | "stale" | "potentially-stale" | null;
-  lastChange: string | null;
-  resourceCount: number | null;
-  /** Its place in an order to apply all; `null` in or after a cycle. */
-  layer: number | null;
-}
+/** An edge has places in the list of nodes. The layer of a node is `null` in or after a circle. */
+export type DependencyMap = Got<"/api/orgs/{orgName}/dependency-map">;
 
-export interface MapEdge {
-  /** Places in the list of nodes. */
-  from: number;
-  to: number;
-  kind: "reference" | "edge";
-  stale: boolean | null;
-  outputs: string[];
-}
-
-export interface DependencyMap {
-  nodes: MapNode[];
-  edges: MapEdge[];
-  apart: number;
-  cut: boolean;
-}
+export type MapNode = DependencyMap["nodes"][number];
 
 export const dependencyMap = (org: string) =>
   queryOptions({
     queryKey: ["dependency-map", org],
-    queryFn: ({ signal }) => {
-      const found = read("/api/orgs/{orgName}/dependency-map", { orgName: org }, {}, signal);
-      return found as unknown as Promise<DependencyMap>;
-    },
+    queryFn: ({ signal }) => read("/api/orgs/{orgName}/dependency-map", { orgName: org }, {}, signal),
     refetchInterval: EVERY_MINUTE,
   });

@@ -104,7 +104,7 @@ function Listed({ org, map, shown }: { org: string; map: DependencyMap; shown: S
   const [rows, setRows] = useState(ROWS);
   const reads = useMemo(() => {
     const found = new Map<number, { place: number; isStale: boolean; outputs: string[] }[]>();
-    for (const { from, to, stale, outputs } of map.edges) {
+    for (const { from, to, stale, outputs = [] } of map.edges) {
       const all = found.get(to) ?? [];
       all.push({ place: from, isStale: stale === true, outputs });
       found.set(to, all);

@@ -40,7 +40,8 @@ export function Diff({ of, max = SHOWN }: { of: Difference[]; max?: number }) {
 }
 
 /** A change as the server reports it. It has no secrets, and no long values. */
-export const differenceOf = ({ path, how, secret, old, new: next }: PropertyChange): Difference => {
+export const differenceOf = ({ path, how: word, secret, old, new: next }: PropertyChange): Difference => {
+  const how = word === "added" || word === "removed" ? word : "changed";
   if (secret) return { path, how, note: "a secret" };
   const isMissing = (how !== "added" && old === undefined) || (how !== "removed" && next === undefined);
   return { path, how, old: resealed(old), new: resealed(next), note: isMissing ? "not shown here" : undefined };
