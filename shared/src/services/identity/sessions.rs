@@ -9,6 +9,7 @@ use super::tokens::{self, NewToken, Owner};
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
 use crate::domain::access::Scope;
+use crate::domain::hidden::without_hidden;
 use crate::domain::names::{Login, OrgName, TokenName};
 use crate::domain::update::Requester;
 use crate::layout::{Record, SignedInBy, Stored, Token, User, WebSession, check, delete, expiring};
@@ -94,7 +95,7 @@ pub async fn begin_of(
     ctx.ids.fill(&mut random);
     let secret = format!("{PREFIX}{}", hex::encode(random));
     let until = user.value.stops(Some(now.plus(SESSION_MAX))).unwrap_or(now);
-    let browser = browser.chars().filter(|c| !c.is_control()).take(BROWSER_CHARACTERS_MAX).collect();
+    let browser = without_hidden(browser).chars().take(BROWSER_CHARACTERS_MAX).collect();
     let session = WebSession { user_made: user.value.created, signed_in: now, until, by, browser };
     let put =
         store::put(ctx, WebSession::key(&login, &sha256_hex(secret.as_bytes())), Expect::Absent, &session);
