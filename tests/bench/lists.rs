@@ -125,7 +125,7 @@ async fn resources(client: &Client<'_>, count: usize) -> io::Result<()> {
         ("a filter", format!("{stack}/resources?filter=49999")),
         ("one resource", format!("{stack}/resource?urn={urn}")),
         ("its history", format!("{stack}/resource/history?urn={urn}")),
-        ("its neighbours", format!("{stack}/resource/neighbours?hops=3&urn={urn}")),
+        ("its neighbors", format!("{stack}/resource/neighbours?hops=3&urn={urn}")),
     ] {
         let mut took = Vec::new();
         for _ in 0..TIMES {

@@ -1,4 +1,4 @@
-//! The resources of a stack: pages, filters, one resource, its neighbours and its history.
+//! The resources of a stack: pages, filters, one resource, its neighbors and its history.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

@@ -283,7 +283,7 @@ pub(crate) enum LogLines {
     Json,
     Text,
     /// Colored text. Its values are already escaped, except for line ends.
-    Coloured,
+    Colored,
 }
 
 /// Writes log lines to stderr, one for each write.
@@ -295,7 +295,7 @@ impl Log {
         match self.0 {
             LogLines::Json => in_json(text),
             LogLines::Text => on_one_line(text),
-            LogLines::Coloured => escaped(text, |c| is_unsafe(c) && c != '\u{1b}'),
+            LogLines::Colored => escaped(text, |c| is_unsafe(c) && c != '\u{1b}'),
         }
     }
 }
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(word("a\nb"), "'a\\nb'");
         assert_eq!(["a-1", "a b", "$(x)'y", "-x"].map(word), ["a-1", "'a b'", "'$(x)'\\''y'", "'-x'"]);
         assert_eq!(Log(LogLines::Text).safe("a\nb\u{1b}[0m"), "a\\nb\\u{1b}[0m");
-        assert_eq!(Log(LogLines::Coloured).safe("a\nb\u{1b}[0m"), "a\\nb\u{1b}[0m");
+        assert_eq!(Log(LogLines::Colored).safe("a\nb\u{1b}[0m"), "a\\nb\u{1b}[0m");
     }
 
     #[test]

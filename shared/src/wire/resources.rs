@@ -1,4 +1,4 @@
-//! The resources of a stack: rows, one resource, its history and its neighbours.
+//! The resources of a stack: rows, one resource, its history and its neighbors.
 
 use std::collections::BTreeMap;
 

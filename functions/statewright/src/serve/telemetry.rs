@@ -16,7 +16,7 @@ pub(super) fn start(args: &Serve) -> anyhow::Result<Traces> {
     let filter = args.log.clone();
     let form = match args.log_format {
         LogFormat::Json => LogLines::Json,
-        LogFormat::Text if io::stderr().is_terminal() => LogLines::Coloured,
+        LogFormat::Text if io::stderr().is_terminal() => LogLines::Colored,
         LogFormat::Text => LogLines::Text,
     };
     let lines = fmt::layer().with_writer(move || Log(form));

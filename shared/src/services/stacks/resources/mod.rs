@@ -1,4 +1,4 @@
-//! The resources of a version: pages of rows, one resource, its neighbours and its history. All is read from the version's
+//! The resources of a version: pages of rows, one resource, its neighbors and its history. All is read from the version's
 //! index and from parts of its deployment, in memory that does not grow with either.
 
 pub mod history;
