@@ -816,7 +816,7 @@ async fn no_admin_gets_a_link_of_a_user_with_other_rights() {
         assert_eq!(role(&app, user).await, before, "{user} stays what they were");
         refused
     };
-    refuses("ada", &ada, "a user cannot invite themselves").await;
+    refuses("ada", &ada, "you cannot invite yourself").await;
     for (user, why) in [
         (USER, "the login of an admin of the server"),
         ("mallory", "in another organization"),

@@ -228,6 +228,7 @@ async fn a_lock_is_taken_once_however_often_it_is_requested() {
         expected["principal"] = USER.into();
         expected["code"] = 423.into();
         expected["message"] = body["message"].clone();
+        expected["reason"] = "state_locked".into();
         assert_eq!(body, expected);
         net.unlock("b").await.refused(409);
         net.unlock("a").await.expect(200);

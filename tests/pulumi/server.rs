@@ -180,7 +180,9 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
     assert_eq!(server.says("    statewright login ").await, url);
 
     // The first user has no password, and signs in with a browser by this link, and later by that of the command.
-    server.says("For the console, open this link in a browser. It signs you in once, within three days:").await;
+    server
+        .says("For the console, open this link in a browser. It signs you in once, within three days:")
+        .await;
     let printed = server.says("    ").await;
     let invite = ["user", "invite", "admin", "--server", &url];
     let signs_in = async |link: &str| {

@@ -67,13 +67,15 @@ impl IntoResponse for Failure {
         let mut response = match &self {
             // Clients show their user the holder of the lock.
             Self::Refused(Error::State(StateError::Locked(holder) | StateError::NotHolder(holder))) => {
-                (status, Json(LockedBody::of(holder, status.as_u16(), message))).into_response()
+                (status, Json(LockedBody::of(holder, status.as_u16(), message, reason))).into_response()
             }
             // There is no holder. Clients show their user the text in the place of one.
             Self::Refused(Error::State(
                 why @ (StateError::LockNotAllowed(_) | StateError::LockOfDeleted(_)),
-            )) => (status, Json(LockedBody::refused(&why.to_string(), status.as_u16(), message)))
-                .into_response(),
+            )) => {
+                let body = LockedBody::refused(&why.to_string(), status.as_u16(), message, reason);
+                (status, Json(body)).into_response()
+            }
             // Clients show their user the position in the definition.
             Self::Refused(Error::Environment(EnvironmentError::Definition(diagnostics))) => {
                 let diagnostics = diagnostics.clone();
@@ -262,7 +264,7 @@ fn reason_of_identity(error: &IdentityError) -> Reason {
         | I::ExceedsOwnRole(_)
         | I::ExceedsOwnOrg(_)
         | I::ExceedsOwnScope(_)
-        | I::NotInvited { .. }
+        | I::InvitesSelf
         | I::InvitedByOperator { .. }
         | I::SignsInAlready { .. }
         | I::AddedByOperator { .. }
@@ -474,7 +476,7 @@ fn reason_of_sign_in(error: &SignInError) -> Reason {
         | SignInError::NotBegun
         | SignInError::OtherAnswer
         | SignInError::ProviderExists(_)
-        | SignInError::BadAddress { .. }
+        | SignInError::BadAddress(_)
         | SignInError::TooManyRules { .. }
         | SignInError::BadText { .. }
         | SignInError::RuleOfNoOrg(_)

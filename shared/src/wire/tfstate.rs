@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::protection::Protection;
+use super::reason::Reason;
 use super::{Both, bounded};
 use crate::domain::deployment::{Change, How};
 use crate::domain::tfstate::{
@@ -57,7 +58,8 @@ impl From<DomainLockInfo> for LockInfo {
     }
 }
 
-/// The body of a refusal because of a lock: the holder's lock info, which clients print, and the holder's login.
+/// The body of a refusal because of a lock: the holder's lock info, which clients print, the holder's login, and the members
+/// of every error.
 #[derive(Debug, Clone, Serialize)]
 pub struct LockedBody {
     #[serde(flatten)]
@@ -66,26 +68,27 @@ pub struct LockedBody {
     principal: String,
     code: u16,
     message: String,
+    reason: Reason,
 }
 
 impl LockedBody {
-    pub fn of(holder: &StateHolder, code: u16, message: String) -> Self {
+    pub fn of(holder: &StateHolder, code: u16, message: String, reason: Reason) -> Self {
         let mut info = LockInfo::from(holder.info.clone());
         // A client cannot read lock info without a time.
         if info.created.is_empty() {
             info.created = holder.since.to_rfc3339();
         }
-        Self { info, principal: holder.by.login.to_string(), code, message }
+        Self { info, principal: holder.by.login.to_string(), code, message, reason }
     }
 
     /// The body for a caller who may not take the lock, held or not. Terraform shows only the ID, so the ID is the reason.
-    pub fn refused(why: &str, code: u16, message: String) -> Self {
+    pub fn refused(why: &str, code: u16, message: String, reason: Reason) -> Self {
         let info = LockInfo {
             id: format!("none, but {why}"),
             created: "0001-01-01T00:00:00Z".to_owned(),
             ..LockInfo::default()
         };
-        Self { info, principal: String::new(), code, message }
+        Self { info, principal: String::new(), code, message, reason }
     }
 }
 

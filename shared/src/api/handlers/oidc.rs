@@ -13,7 +13,7 @@ use crate::api::response::{Answer, json, json_list, no_content};
 use crate::domain::names::OrgName;
 use crate::services::Error;
 use crate::services::caller::Caller;
-use crate::services::error::ExchangeError;
+use crate::services::error::{BadParameter, ExchangeError};
 use crate::services::identity::login_codes;
 use crate::services::identity::oidc::exchange::{self, ExchangeRequest, Noted};
 use crate::services::identity::oidc::issuers::{self, Edit, Registered};
@@ -49,7 +49,7 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     let request = match is_json || body.text.starts_with(b"{") {
         true => body.parse::<TokenRequest>()?,
         false => serde_urlencoded::from_bytes(&body.text)
-            .map_err(|error| ExchangeError::Parameter(format!("the form does not parse: {error}")))?,
+            .map_err(|error| ExchangeError::Parameter(error.into()))?,
     };
     let given = match request.grant_type.as_deref() {
         Some("authorization_code") => {
@@ -97,9 +97,9 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
     })
 }
 
-fn required<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, Error> {
+fn required<'a>(name: &'static str, value: Option<&'a str>) -> Result<&'a str, Error> {
     let value = value.filter(|value| !value.is_empty());
-    Ok(value.ok_or_else(|| ExchangeError::Parameter(format!("{name} is missing")))?)
+    Ok(value.ok_or_else(|| ExchangeError::Parameter(BadParameter::Missing(name)))?)
 }
 
 /// Records the organization, the claims that identify the job, and why it is refused.

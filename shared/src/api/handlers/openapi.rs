@@ -45,7 +45,7 @@ pub(crate) fn document<'a>(routes: impl Iterator<Item = (&'a Route, &'a Shapes)>
                         "reason": {
                             "type": "string",
                             "enum": Reason::ALL,
-                            "description": "A word for scripts. The body for a state that is locked has none.",
+                            "description": "A word for scripts.",
                         },
                     },
                 },

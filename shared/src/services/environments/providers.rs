@@ -96,7 +96,7 @@ impl StackOutputs {
                     error @ (Error::Stack(StackError::NotFound(_))
                     | Error::Access(AccessError::NotAllowed(_))
                     | Error::Environment(EnvironmentError::ForeignOutput)),
-                ) => Err(format!("the outputs of {address}: {error}")),
+                ) => Err(format!("stack {address}: {error}")),
                 Err(error) => return Err(error),
             };
             Ok((address, outputs))

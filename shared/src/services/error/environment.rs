@@ -150,8 +150,8 @@ pub enum EnvironmentError {
     },
     /// A secrets provider other than this server encrypted an output.
     #[error(
-        "they contain a secret that this server cannot decrypt, because another secrets provider encrypted it: change \
-         the stack's secrets provider to this server"
+        "the outputs contain a secret that this server cannot decrypt, because another secrets provider encrypted it: \
+         change the stack's secrets provider to this server"
     )]
     ForeignOutput,
     /// The decrypted secret is not UTF-8.

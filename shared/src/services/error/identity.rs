@@ -114,9 +114,9 @@ pub enum IdentityError {
     /// An admin removes the own membership.
     #[error("you cannot remove yourself from the organization {0}: ask another admin")]
     RemovesSelf(OrgName),
-    /// An admin of an organization does not invite this user.
-    #[error("{login} cannot be invited here: {why}")]
-    NotInvited { login: Login, why: &'static str },
+    /// An admin invites the own login.
+    #[error("you cannot invite yourself: ask another admin")]
+    InvitesSelf,
     /// An admin invites a user of no organization who can sign in without a link.
     #[error(
         "{login} can sign in already and needs no link: add the user with `statewright org member add {org} {login} \
@@ -134,11 +134,7 @@ pub enum IdentityError {
     #[error(
         "{login} cannot be invited here: {why}. The operator makes a link with `statewright user invite {login}`"
     )]
-    InvitedByOperator {
-        login: Login,
-        /// What gives the user other rights.
-        why: &'static str,
-    },
+    InvitedByOperator { login: Login, why: OperatorsAlone },
     /// This server has no such role.
     #[error("role {0:?} not found: use one of none, view, auditor, outputs, plan, apply, member and admin")]
     NoRole(String),
@@ -297,4 +293,18 @@ pub enum IdentityError {
         /// The maximum number of members that one command adds.
         max: usize,
     },
+}
+
+/// Why only the operator makes a link for a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OperatorsAlone {
+    #[error("this is the login of an admin of the server")]
+    ServerAdmin,
+    #[error("this user is in another organization")]
+    OtherOrg,
+    /// The rules of a provider may give rights at the next sign-in.
+    #[error("this user has an account of a provider")]
+    Account,
+    #[error("a link that the operator made for this user still works")]
+    Link,
 }

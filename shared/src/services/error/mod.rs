@@ -24,12 +24,12 @@ mod update;
 
 pub use access::{AccessError, NotAllowed};
 pub use environment::EnvironmentError;
-pub use identity::IdentityError;
+pub use identity::{IdentityError, OperatorsAlone};
 pub use input::InvalidInput;
 pub use maintenance::MaintenanceError;
-pub use oidc::{ExchangeError, OidcError};
+pub use oidc::{BadParameter, ExchangeError, OidcError};
 pub use protected::Protected;
-pub use sign_in::SignInError;
+pub use sign_in::{BadToken, SignInError};
 pub use stack::StackError;
 pub use state::{ReservedName, StateError};
 pub use update::{Fenced, Holder, Revoked, UpdateError};
@@ -84,8 +84,8 @@ pub enum Error {
     /// An error about a copy or a backup of a store.
     #[error(transparent)]
     Maintenance(#[from] MaintenanceError),
-    /// Other requests changed the named item at every attempt.
-    #[error("others changed {0} at every attempt: try again")]
+    /// Other requests changed the named item at the moment of this one.
+    #[error("others changed {0} at the same moment: try again")]
     Contended(&'static str),
     /// Other requests hold the memory that this request needs.
     #[error(transparent)]

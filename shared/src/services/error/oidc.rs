@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::names::{Login, OrgName, TeamName};
+use crate::domain::names::{InvalidName, Login, OrgName, TeamName};
 use crate::domain::oidc::jwk::InvalidKeys;
 use crate::domain::oidc::policy::InvalidPolicies;
 use crate::domain::oidc::{InvalidIssuerUrl, IssuerUrl};
@@ -114,8 +114,8 @@ pub enum OidcError {
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// A parameter is missing or invalid.
-    #[error("{0}")]
-    Parameter(String),
+    #[error(transparent)]
+    Parameter(#[from] BadParameter),
     /// The grant type is another one.
     #[error(
         "grant_type must be urn:ietf:params:oauth:grant-type:token-exchange, authorization_code or refresh_token: send \
@@ -170,4 +170,39 @@ pub enum ExchangeError {
     /// The server is already asking AWS about the maximum number of proofs.
     #[error("the server is asking AWS about too many proofs: try again")]
     TooManyQuestions,
+}
+
+/// What is wrong with a parameter of an exchange.
+#[derive(Debug, thiserror::Error)]
+pub enum BadParameter {
+    /// A parameter that the kind of grant needs is missing or empty.
+    #[error("the parameter {0} is missing: send it")]
+    Missing(&'static str),
+    /// The body is neither a form nor JSON.
+    #[error("the form does not parse ({0}): send the parameters as a form or as JSON")]
+    Form(#[from] serde_urlencoded::de::Error),
+    #[error("expiration is not a number of seconds greater than 0: send one, or leave it out")]
+    Expiration,
+    #[error("subject_token is longer than {bytes_max} bytes: send the ID token of the job alone")]
+    TokenTooLong { bytes_max: usize },
+    #[error("subject_token is not a signed JWT: send the ID token of the job as its issuer made it")]
+    NotJwt,
+    #[error("subject_token is not a proof of a principal of AWS: send what `statewright login --aws` makes")]
+    NotProof,
+    #[error("subject_token_type is missing or unknown: use {jwt} or {proof}")]
+    TokenType { jwt: &'static str, proof: &'static str },
+    /// The requested kind of token; `prefix` begins each.
+    #[error(
+        "requested_token_type is missing or unknown: use {prefix}organization, {prefix}team or {prefix}personal"
+    )]
+    RequestedType { prefix: &'static str },
+    #[error("the scope is not one of a token of the organization: leave it empty, or use admin")]
+    OrgScope,
+    #[error("the scope is not one of a team's token: use team:NAME")]
+    TeamScope,
+    #[error("the scope is not one of a personal token: use user:LOGIN")]
+    PersonalScope,
+    /// The scope has an invalid name of a team or user.
+    #[error("the scope names no team or user: {0}")]
+    ScopeName(#[from] InvalidName),
 }

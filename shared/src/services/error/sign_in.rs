@@ -28,12 +28,8 @@ pub enum SignInError {
     #[error("provider {0} already exists: choose another name, or remove that one first")]
     ProviderExists(ProviderName),
     /// The issuer or the server of a provider is not an address that can be used.
-    #[error("{found:?} is not an address for a provider: {rule}")]
-    BadAddress {
-        found: String,
-        /// The rule that it breaks.
-        rule: &'static str,
-    },
+    #[error("{0:?} is not an address for a provider: use https://, a host, and a path where there is one")]
+    BadAddress(String),
     /// A provider has too many rules.
     #[error("a provider has too many rules: use at most {max}")]
     TooManyRules {
@@ -73,12 +69,8 @@ pub enum SignInError {
     #[error("the answer of the provider belongs to another sign-in: begin again")]
     OtherAnswer,
     /// The ID token is not one of this provider for this sign-in.
-    #[error("the ID token of the provider {provider} is refused: {why}")]
-    BadToken {
-        provider: ProviderName,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    #[error("the ID token of the provider {provider} is refused: {why}; try again, or ask its administrator")]
+    BadToken { provider: ProviderName, why: BadToken },
     /// The claims of the person cannot be used.
     #[error(transparent)]
     Claims(#[from] BadClaims),
@@ -142,4 +134,27 @@ pub enum SignInError {
     /// A form lacks a field, or has a wrong value in it.
     #[error("the field {0:?} of the form is missing or wrong: open the page again")]
     BadField(&'static str),
+}
+
+/// What is wrong with the ID token of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadToken {
+    #[error("it cannot be read")]
+    Unreadable,
+    #[error("the provider sent none")]
+    Missing,
+    #[error("it is too long")]
+    TooLong,
+    #[error("it is not valid at this time (check the clocks of both servers)")]
+    Expired,
+    #[error("it is for another application")]
+    Audience,
+    #[error("another issuer made it")]
+    Issuer,
+    #[error("it belongs to another sign-in")]
+    Nonce,
+    #[error("its signature is not valid")]
+    Signature,
+    #[error("its claims are not valid")]
+    Claims,
 }

@@ -238,10 +238,13 @@ fn identity() -> Vec<IdentityError> {
         I::AlreadyMember { login: login(), org: org() },
         I::LastAdmin { login: login(), org: org() },
         I::RemovesSelf(org()),
-        I::NotInvited { login: login(), why: "a user cannot invite themselves" },
+        I::InvitesSelf,
         I::SignsInAlready { login: login(), org: org() },
         I::AddedByOperator { login: login(), org: org() },
-        I::InvitedByOperator { login: login(), why: "this user is in another organization" },
+        I::InvitedByOperator { login: login(), why: OperatorsAlone::ServerAdmin },
+        I::InvitedByOperator { login: login(), why: OperatorsAlone::OtherOrg },
+        I::InvitedByOperator { login: login(), why: OperatorsAlone::Account },
+        I::InvitedByOperator { login: login(), why: OperatorsAlone::Link },
         I::NoRole("owner".to_owned()),
         I::CustomRole,
         I::NoToken { login: login(), name: token() },
@@ -302,11 +305,29 @@ fn oidc() -> Vec<OidcError> {
     all
 }
 
+fn parameters() -> Vec<BadParameter> {
+    use BadParameter as P;
+    vec![
+        P::Missing("code"),
+        P::Form(<serde_urlencoded::de::Error as serde::de::Error>::custom("invalid character")),
+        P::Expiration,
+        P::TokenTooLong { bytes_max: 16_384 },
+        P::NotJwt,
+        P::NotProof,
+        P::TokenType { jwt: "urn:id_token", proof: "urn:proof" },
+        P::RequestedType { prefix: "urn:" },
+        P::OrgScope,
+        P::TeamScope,
+        P::PersonalScope,
+        P::ScopeName(TeamName::parse("a b").unwrap_err()),
+    ]
+}
+
 fn exchange() -> Vec<ExchangeError> {
     use ExchangeError as E;
     let url = IssuerUrl::parse("https://ci.example.com").unwrap();
-    vec![
-        E::Parameter("subject_token is missing: send the token".to_owned()),
+    let mut all: Vec<_> = parameters().into_iter().map(E::Parameter).collect();
+    all.extend([
         E::GrantType,
         E::Code,
         E::Audience,
@@ -316,7 +337,8 @@ fn exchange() -> Vec<ExchangeError> {
         E::KeysUnavailable,
         E::TooManyProofs(Duration::from_secs(30)),
         E::TooManyQuestions,
-    ]
+    ]);
+    all
 }
 
 fn sign_ins() -> Vec<SignInError> {
@@ -331,7 +353,7 @@ fn sign_ins() -> Vec<SignInError> {
         S::NotSecure,
         S::NoProvider(provider()),
         S::ProviderExists(provider()),
-        S::BadAddress { found: "http://id.example.com".to_owned(), rule: "use https://" },
+        S::BadAddress("http://id.example.com".to_owned()),
         S::TooManyRules { max: 500 },
         S::BadText { what: "title", bytes_max: 100 },
         S::RuleOfNoOrg(org()),
@@ -340,7 +362,15 @@ fn sign_ins() -> Vec<SignInError> {
         S::ProviderRefused { provider: provider(), code: "access_denied".to_owned() },
         S::NotBegun,
         S::OtherAnswer,
-        S::BadToken { provider: provider(), why: "it has expired" },
+        S::BadToken { provider: provider(), why: BadToken::Unreadable },
+        S::BadToken { provider: provider(), why: BadToken::Missing },
+        S::BadToken { provider: provider(), why: BadToken::TooLong },
+        S::BadToken { provider: provider(), why: BadToken::Expired },
+        S::BadToken { provider: provider(), why: BadToken::Audience },
+        S::BadToken { provider: provider(), why: BadToken::Issuer },
+        S::BadToken { provider: provider(), why: BadToken::Nonce },
+        S::BadToken { provider: provider(), why: BadToken::Signature },
+        S::BadToken { provider: provider(), why: BadToken::Claims },
         S::Claims(BadClaims::GroupsLeftOut),
         S::Claims(BadClaims::GroupsNotAList(claim())),
         S::Claims(BadClaims::TooManyGroups),
@@ -609,6 +639,7 @@ fn the_samples_hold_each_variant_of_each_family() {
     holds_each_variant(&sign_ins(), include_str!("sign_in.rs"), "SignInError");
     holds_each_variant(&oidc(), include_str!("oidc.rs"), "OidcError");
     holds_each_variant(&exchange(), include_str!("oidc.rs"), "ExchangeError");
+    holds_each_variant(&parameters(), include_str!("oidc.rs"), "BadParameter");
     holds_each_variant(&stacks(), include_str!("stack.rs"), "StackError");
     holds_each_variant(&updates(), include_str!("update.rs"), "UpdateError");
     holds_each_variant(&fenced(), include_str!("update.rs"), "Fenced");

@@ -32,7 +32,7 @@ use crate::domain::names::{Login, ProviderName};
 use crate::layout::SignInProvider;
 use crate::ports::{Timestamp, Web, WebAnswer, WebError, WebRequest};
 use crate::services::Error;
-use crate::services::error::SignInError;
+use crate::services::error::{BadToken, SignInError};
 
 /// The time in which a person has to finish a sign-in.
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(600);
@@ -186,7 +186,7 @@ pub async fn finish(
     let documents = documents(ctx, &provider, DOCUMENTS_REMEMBERED_FOR).await?;
     let token = exchange(ctx, &provider, secret, &documents, code, &attempt).await?;
     let subject = verify(ctx, &provider, documents, &token, &attempt.nonce).await?;
-    let claims = payload(&token.to_string()).ok_or_else(|| bad_token(name, "it cannot be read"))?;
+    let claims = payload(&token.to_string()).ok_or_else(|| bad_token(name, BadToken::Unreadable))?;
     Ok((Person { provider, subject, claims }, attempt))
 }
 
@@ -223,9 +223,9 @@ async fn exchange(
         RequestTokenError::Parse(error, _) => down(name, &error),
         RequestTokenError::Other(error) => down(name, &error),
     })?;
-    let token = answered.id_token().ok_or_else(|| bad_token(name, "there is none"))?;
+    let token = answered.id_token().ok_or_else(|| bad_token(name, BadToken::Missing))?;
     if token.to_string().len() > TOKEN_BYTES_MAX {
-        return Err(bad_token(name, "it is too long"));
+        return Err(bad_token(name, BadToken::TooLong));
     }
     Ok(token.clone())
 }
@@ -283,16 +283,14 @@ fn verified(
 }
 
 /// What is wrong with a token, for the person.
-fn reason(error: &ClaimsVerificationError) -> &'static str {
+fn reason(error: &ClaimsVerificationError) -> BadToken {
     match error {
-        ClaimsVerificationError::Expired(_) => {
-            "it is not valid at this time: check the clocks of both servers"
-        }
-        ClaimsVerificationError::InvalidAudience(_) => "it is for another application",
-        ClaimsVerificationError::InvalidIssuer(_) => "another issuer made it",
-        ClaimsVerificationError::InvalidNonce(_) => "it belongs to another sign-in",
-        ClaimsVerificationError::SignatureVerification(_) => "its signature is not valid",
-        _ => "its claims are not valid",
+        ClaimsVerificationError::Expired(_) => BadToken::Expired,
+        ClaimsVerificationError::InvalidAudience(_) => BadToken::Audience,
+        ClaimsVerificationError::InvalidIssuer(_) => BadToken::Issuer,
+        ClaimsVerificationError::InvalidNonce(_) => BadToken::Nonce,
+        ClaimsVerificationError::SignatureVerification(_) => BadToken::Signature,
+        _ => BadToken::Claims,
     }
 }
 
@@ -384,7 +382,7 @@ fn down(provider: &ProviderName, cause: &dyn Display) -> Error {
     SignInError::ProviderDown(provider.clone()).into()
 }
 
-fn bad_token(provider: &ProviderName, why: &'static str) -> Error {
+fn bad_token(provider: &ProviderName, why: BadToken) -> Error {
     SignInError::BadToken { provider: provider.clone(), why }.into()
 }
 

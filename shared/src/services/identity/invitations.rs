@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::domain::names::{Login, OrgName};
 use crate::layout::{Invitation, Stored, User, check, delete, put};
 use crate::ports::{Expect, Timestamp, Write};
-use crate::services::error::{AccessError, IdentityError, SignInError};
+use crate::services::error::{AccessError, IdentityError, OperatorsAlone, SignInError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::sha256_hex;
 use crate::services::{Error, store};
@@ -115,7 +115,7 @@ async fn replaceable(ctx: &Context, user: &User) -> Result<Expect, Error> {
     let Some(found) = store::read(ctx, &Invitation::key(login)).await? else { return Ok(Expect::Absent) };
     let Invitation { org, until, user_made, .. } = &found.value;
     if org.is_none() && *until > ctx.now() && *user_made == user.created {
-        let why = "a link that the operator made for this user still works";
+        let why = OperatorsAlone::Link;
         return Err(IdentityError::InvitedByOperator { login: login.clone(), why }.into());
     }
     Ok(found.unchanged())
@@ -233,18 +233,18 @@ pub(super) async fn check_of_org(ctx: &Context, user: &User, org: &OrgName) -> R
     }
 }
 
-/// Why the user may have rights outside of this organization, which the holder of a link gets too. The rules of a provider
-/// may give some at the next sign-in.
-async fn rights_elsewhere(ctx: &Context, user: &User, org: &OrgName) -> Result<Option<&'static str>, Error> {
+/// Why the user may have rights outside of this organization, which the holder of a link gets too.
+async fn rights_elsewhere(
+    ctx: &Context,
+    user: &User,
+    org: &OrgName,
+) -> Result<Option<OperatorsAlone>, Error> {
     if ctx.server_admins.contains(&user.login) {
-        return Ok(Some(OF_SERVER_ADMIN));
+        return Ok(Some(OperatorsAlone::ServerAdmin));
     }
     if user.orgs.iter().any(|other| other != org) {
-        return Ok(Some("this user is in another organization"));
+        return Ok(Some(OperatorsAlone::OtherOrg));
     }
     let accounts = accounts::list(ctx, &user.login).await?;
-    Ok((!accounts.is_empty()).then_some("this user has an account of a provider"))
+    Ok((!accounts.is_empty()).then_some(OperatorsAlone::Account))
 }
-
-/// Why an admin of an organization makes no link for a login that administers the server.
-pub(super) const OF_SERVER_ADMIN: &str = "this is the login of an admin of the server";

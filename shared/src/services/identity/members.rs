@@ -1,6 +1,6 @@
 //! Members of an organization, for its admins. The operator's commands are in [`orgs`].
 
-use super::invitations::{self, Invited, OF_SERVER_ADMIN};
+use super::invitations::{self, Invited};
 use super::orgs::{self, LastAdmin};
 use super::users;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::domain::names::{Login, OrgName};
 use crate::domain::role::Role;
 use crate::layout::User;
 use crate::services::caller::Caller;
-use crate::services::error::{AccessError, IdentityError};
+use crate::services::error::{AccessError, IdentityError, OperatorsAlone};
 use crate::services::{Error, store};
 
 /// Makes a user of this server a member with this role. Processes that cache the user see the change within a minute.
@@ -46,7 +46,7 @@ pub async fn add(
 /// and stops when the user gets some. A user of no organization who can sign in needs no link: see [`add`].
 ///
 /// # Errors
-/// `AccessError::NotAllowed`; [`IdentityError::NotInvited`], [`IdentityError::InvitedByOperator`],
+/// `AccessError::NotAllowed`; [`IdentityError::InvitesSelf`], [`IdentityError::InvitedByOperator`],
 /// [`IdentityError::SignsInAlready`].
 pub async fn invite(
     ctx: &Context,
@@ -57,12 +57,11 @@ pub async fn invite(
 ) -> Result<(Invited, Role), Error> {
     caller.check_org(ctx, org).await?;
     if caller.is_user(login) {
-        let why = "a user cannot invite themselves";
-        return Err(IdentityError::NotInvited { login: login.clone(), why }.into());
+        return Err(IdentityError::InvitesSelf.into());
     }
     // An admin here would sign in as the admin of the server, or make a user of that name.
     if ctx.server_admins.contains(login) {
-        let why = OF_SERVER_ADMIN;
+        let why = OperatorsAlone::ServerAdmin;
         return Err(IdentityError::InvitedByOperator { login: login.clone(), why }.into());
     }
     let role = match store::read(ctx, &User::key(login)).await? {

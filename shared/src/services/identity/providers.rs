@@ -172,10 +172,9 @@ pub(super) fn check(provider: &SignInProvider, secret: &str) -> Result<(), Error
         check_text("scope", scope)?;
     }
     for address in [&provider.issuer, &provider.server] {
-        let bad = |rule| SignInError::BadAddress { found: address.chars().take(100).collect(), rule };
         // Exactly as the provider writes it in its tokens, so a slash at the end stays.
         if ServerUrl::parse(address).is_err() {
-            return Err(bad("use https://, a host, and a path where there is one").into());
+            return Err(SignInError::BadAddress(address.chars().take(100).collect()).into());
         }
     }
     if secret.len() > SECRET_BYTES_MAX {

@@ -24,7 +24,7 @@ use crate::domain::role::Role;
 use crate::domain::update::Requester;
 use crate::layout::{AuditResult, Issuer, Stored, Token, User};
 use crate::services::audit::{self, About};
-use crate::services::error::{ExchangeError, IdentityError, OidcError};
+use crate::services::error::{BadParameter, ExchangeError, IdentityError, OidcError};
 use crate::services::identity::tokens::{self, NewToken, Owner};
 use crate::services::{Error, store};
 
@@ -195,7 +195,7 @@ async fn exchange_read(
 ) -> Result<Exchanged, Error> {
     let (id, issuer, role) = accepted(ctx, request, from, noted).await?;
     let Some(lifetime) = lifetime(sent.expiration, lifetime_max(&issuer.value)) else {
-        return Err(parameter("expiration must be a number of seconds greater than 0"));
+        return Err(refused(BadParameter::Expiration));
     };
     let owner = owner(ctx, request, &id, &issuer.value, noted).await?;
     let may = match &request.target {
@@ -266,48 +266,38 @@ impl<'a> Request<'a> {
         let org = audience.strip_prefix(AUDIENCE).and_then(|org| OrgName::parse(org).ok());
         let org = org.ok_or(ExchangeError::Audience)?;
         let kind = requested_token_type.clone().unwrap_or_default();
-        let target = target(&kind, scope.as_deref().unwrap_or_default())?;
+        let target = target(&kind, scope.as_deref().unwrap_or_default()).map_err(refused)?;
         let token = subject_token.as_deref().unwrap_or_default().trim();
         if token.len() > JWT_BYTES_MAX {
-            return Err(parameter(&format!("subject_token is longer than {JWT_BYTES_MAX} bytes")));
+            return Err(refused(BadParameter::TokenTooLong { bytes_max: JWT_BYTES_MAX }));
         }
         let subject = match subject_token_type.as_deref() {
-            Some(ID_TOKEN) => jwt::unverified(token).map(|unverified| Subject::Jwt { token, unverified }).ok_or(
-                "subject_token is not a signed JWT: send the ID token of the job as its issuer made it",
-            ),
-            Some(PROOF_TYPE) => aws::read(token).map(Subject::Aws).ok_or(
-                "subject_token is not a proof of a principal of AWS: send what `statewright login --aws` makes",
-            ),
-            _ => return Err(parameter(&format!("subject_token_type must be {ID_TOKEN} or {PROOF_TYPE}"))),
+            Some(ID_TOKEN) => jwt::unverified(token)
+                .map(|unverified| Subject::Jwt { token, unverified })
+                .ok_or(BadParameter::NotJwt),
+            Some(PROOF_TYPE) => aws::read(token).map(Subject::Aws).ok_or(BadParameter::NotProof),
+            _ => Err(BadParameter::TokenType { jwt: ID_TOKEN, proof: PROOF_TYPE }),
         };
-        Ok(Self { org, audience: audience.to_owned(), kind, target, subject: subject.map_err(parameter)? })
+        Ok(Self { org, audience: audience.to_owned(), kind, target, subject: subject.map_err(refused)? })
     }
 }
 
-fn parameter(text: &str) -> Error {
-    ExchangeError::Parameter(text.to_owned()).into()
+fn refused(parameter: BadParameter) -> Error {
+    ExchangeError::Parameter(parameter).into()
 }
 
-fn target(kind: &str, scope: &str) -> Result<Target, Error> {
+fn target(kind: &str, scope: &str) -> Result<Target, BadParameter> {
     let kind = kind.strip_prefix(KIND).unwrap_or_default();
     match (kind, scope.split_once(':')) {
         ("organization", None) if matches!(scope, "" | "admin") => {
             Ok(Target::Organization { is_admin: scope == "admin" })
         }
-        ("team", Some(("team", team))) => match TeamName::parse(team) {
-            Ok(team) => Ok(Target::Team(team)),
-            Err(error) => Err(parameter(&format!("scope: {error}"))),
-        },
-        ("personal", Some(("user", login))) => match Login::parse(login) {
-            Ok(login) => Ok(Target::Personal(login)),
-            Err(error) => Err(parameter(&format!("scope: {error}"))),
-        },
-        ("organization", _) => Err(parameter("scope of a token of the organization must be empty or admin")),
-        ("team", _) => Err(parameter("scope of a team's token must be team:NAME")),
-        ("personal", _) => Err(parameter("scope of a personal token must be user:LOGIN")),
-        _ => Err(parameter(&format!(
-            "requested_token_type must be {KIND}organization, {KIND}team or {KIND}personal"
-        ))),
+        ("team", Some(("team", team))) => Ok(Target::Team(TeamName::parse(team)?)),
+        ("personal", Some(("user", login))) => Ok(Target::Personal(Login::parse(login)?)),
+        ("organization", _) => Err(BadParameter::OrgScope),
+        ("team", _) => Err(BadParameter::TeamScope),
+        ("personal", _) => Err(BadParameter::PersonalScope),
+        _ => Err(BadParameter::RequestedType { prefix: KIND }),
     }
 }
 
