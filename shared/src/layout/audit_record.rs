@@ -84,7 +84,6 @@ pub struct AuditMark {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditResult {
-    /// It was done.
     #[default]
     Done,
     /// It was refused and changed nothing.

@@ -51,7 +51,6 @@ pub trait Record: Serialize + DeserializeOwned {
         bytes.into()
     }
 
-    /// The stored form.
     fn encode(&self) -> Bytes {
         self.encode_with(&[])
     }

@@ -17,7 +17,6 @@ use crate::domain::role::{Right, Rights, Role};
 pub struct OrganizationDetails {
     /// The organization's name.
     pub github_login: String,
-    /// The same name.
     pub name: String,
     /// Not stored; always empty.
     pub avatar_url: String,
@@ -90,7 +89,6 @@ pub struct Team {
 #[serde(rename_all = "camelCase")]
 pub struct TeamMember {
     pub name: String,
-    /// The same login.
     pub github_login: String,
     /// Not stored; always empty.
     pub avatar_url: String,
@@ -231,7 +229,6 @@ pub struct Collaborator {
 #[serde(rename_all = "camelCase")]
 pub struct Person {
     pub name: String,
-    /// The same login.
     pub github_login: String,
     /// Not stored; always empty.
     pub avatar_url: String,

@@ -145,7 +145,6 @@ pub enum Form {
 const CSV_HEADER: &str = "Timestamp,Name,Login,Event,Description,SourceIP,RequireOrgAdmin,RequireStackAdmin,AuthenticationFailure\r\n";
 
 impl Form {
-    /// The media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::JsonLines => "application/x-ndjson",

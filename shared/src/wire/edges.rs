@@ -36,7 +36,6 @@ pub struct Edge {
     pub mock: Option<Box<RawValue>>,
     /// When it was created, RFC 3339.
     pub created: String,
-    /// Who created it.
     pub created_by: String,
 }
 

@@ -123,7 +123,6 @@ pub struct Trace {
     /// The place in a definition.
     #[serde(default)]
     pub def: Option<Range>,
-    /// The overridden value.
     #[serde(default)]
     pub base: Value,
 }

@@ -99,7 +99,6 @@ pub struct TokenInfo {
 pub struct Organization {
     /// The organization's name; the CLI requires it.
     pub github_login: String,
-    /// The same name.
     pub name: String,
     /// Not stored; always empty.
     pub avatar_url: String,
@@ -184,7 +183,6 @@ pub struct CreateStack<'a> {
     /// Teams that get access.
     #[serde(default, deserialize_with = "bounded::items")]
     pub teams: Option<Vec<String>>,
-    /// The first deployment.
     #[serde(borrow, default)]
     pub state: Option<&'a RawValue>,
     /// Configuration stored by the service.
@@ -752,7 +750,6 @@ pub struct Timeline {
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {
     pub name: String,
-    /// The same login.
     pub github_login: String,
     /// Not stored; always empty.
     pub avatar_url: String,

@@ -133,7 +133,6 @@ pub struct DifferingResource {
 /// The answer to a restore of a version of a stack.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RestoredStack {
-    /// The new version.
     pub version: u64,
     /// The update in the history that made it.
     #[serde(rename = "updateID")]

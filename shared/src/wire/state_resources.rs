@@ -187,7 +187,6 @@ pub struct HistoryEntry {
     pub serial: Option<u64>,
     /// When it was written, RFC 3339.
     pub time: String,
-    /// Who wrote it.
     pub by: String,
     /// `create`, `change` or `delete`.
     pub op: String,

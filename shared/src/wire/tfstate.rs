@@ -92,7 +92,6 @@ impl LockedBody {
     }
 }
 
-/// A held lock.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lock {
@@ -218,7 +217,6 @@ pub struct ListedDeletedState {
     pub labels: Labels,
     /// When it was deleted, RFC 3339.
     pub removed: String,
-    /// Who deleted it.
     pub removed_by: String,
     /// Until when it can be undeleted, RFC 3339.
     pub until: String,
@@ -261,7 +259,6 @@ pub struct ShownLabelPolicy {
     pub version: u64,
     /// When it was last written, RFC 3339.
     pub changed: Option<String>,
-    /// Who wrote it.
     pub changed_by: Option<String>,
     pub policy: LabelPolicy,
 }
@@ -291,7 +288,6 @@ pub struct NewLabelPolicy {
 pub struct Broken {
     /// The rule, by the name of its member in the policy.
     pub rule: &'static str,
-    /// The label key.
     pub key: Option<String>,
     pub message: String,
 }
@@ -418,7 +414,6 @@ pub struct State {
     pub state: String,
     /// When it was created, RFC 3339.
     pub created: String,
-    /// Who created it.
     pub created_by: String,
     /// The current version; 0 before the first.
     pub version: u64,
@@ -471,7 +466,6 @@ pub struct Version {
     pub at: String,
     /// When the run that made it began, RFC 3339; null for a write without a lock.
     pub began: Option<String>,
-    /// Who wrote it.
     pub by: String,
     /// The name of the writer's token.
     pub token: String,
@@ -575,7 +569,6 @@ pub struct Rejected {
     pub id: String,
     /// When it was first sent, RFC 3339.
     pub at: String,
-    /// Who sent it.
     pub by: String,
     /// The lock that the client claimed to hold.
     pub lock: Option<String>,
