@@ -41,10 +41,20 @@ const PHRASES: &[Phrase] = &[
         except: &["there is no", "is no longer", "is no more than", "is no less than", "is no safer than"],
         instead: "is not a, has no",
     },
+    Phrase { pattern: r"\bis none (of|in)\b", except: &[], instead: "is not one of, is not" },
+    Phrase { pattern: r"\banew\b", except: &[], instead: "again" },
+    Phrase {
+        pattern: r"\b(colour\w*|licences?|learnt|(mis)?spelt|towards|(label|model)led|cancelling|(organ|recogn)is\w+)\b",
+        except: &[],
+        instead: "the American spelling",
+    },
 ];
 
 /// The most characters of a function's name. The names of tests are sentences, and a reader takes in this many.
 const NAME_LENGTH_MAX: usize = 60;
+
+/// This file, whose literals are the patterns.
+const PATTERNS: &str = "shared/src/phrases.rs";
 
 /// The page that lists what not to write.
 const TERMS: &str = "shared/docs/style.md";
@@ -62,7 +72,10 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The Markdown and Rust files of the workspace, with their paths in it.
+/// The files that people write, by the ends of their names.
+const KINDS: &[&str] = &["md", "rs", "toml", "ts", "tsx", "mjs", "css", "go", "py", "yaml"];
+
+/// The files of the workspace that people write, with their paths in it.
 fn files() -> Vec<(String, String)> {
     let root = workspace();
     let mut folders = vec![root.clone()];
@@ -76,7 +89,7 @@ fn files() -> Vec<(String, String)> {
             }
             if path.is_dir() {
                 folders.push(path);
-            } else if matches!(path.extension().and_then(|extension| extension.to_str()), Some("md" | "rs")) {
+            } else if path.extension().is_some_and(|kind| KINDS.iter().any(|known| kind == *known)) {
                 let place = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
                 found.push((place, fs::read_to_string(&path).unwrap()));
             }
@@ -127,12 +140,34 @@ fn texts_of_rust(source: &str) -> Vec<Text> {
     found
 }
 
-fn texts(file: &str, content: &str) -> Vec<Text> {
-    if file.ends_with(".rs") {
-        texts_of_rust(content)
-    } else {
-        vec![Text { line: 1, text: content.to_owned() }]
+/// The string literals of Rust that have a blank: what the program prints. Tests quote what clients send, so theirs are not
+/// among them.
+fn literals(source: &str) -> Vec<Text> {
+    let tests = source.find("#[cfg(test)]\nmod ").unwrap_or(source.len());
+    let literal =
+        Regex::new(r##"(?s)//[^\n]*|'(?:[^'\\]|\\.)'|r#"(.*?)"#|r"([^"]*)"|"((?:[^"\\]|\\.)*)""##).unwrap();
+    let mut found = Vec::new();
+    for hit in literal.captures_iter(&source[..tests]) {
+        if let Some(text) =
+            (1..=3).find_map(|group| hit.get(group)).filter(|text| text.as_str().contains(' '))
+        {
+            let line = source[..text.start()].matches('\n').count() + 1;
+            // A literal may go on in the next line.
+            found.push(Text { line, text: text.as_str().replace("\\\n", " \n") });
+        }
     }
+    found
+}
+
+fn texts(file: &str, content: &str) -> Vec<Text> {
+    if !file.ends_with(".rs") {
+        return vec![Text { line: 1, text: content.to_owned() }];
+    }
+    let mut found = texts_of_rust(content);
+    if !file.starts_with("tests/") && file != PATTERNS {
+        found.extend(literals(content));
+    }
+    found
 }
 
 /// The text with single blanks.
@@ -205,6 +240,19 @@ fn names_of_functions_are_short_enough_to_read() {
         }
     }
     assert!(report.is_empty(), "names of more than {NAME_LENGTH_MAX} characters:\n{report}");
+}
+
+#[test]
+fn phrases_are_found_in_what_the_program_prints() {
+    let source = "let c = '\"'; // \"it is no file\"\nlet a = \"whoever\";\nlet b = \"it \\\"is\\\" so \\\n  long\";\n\
+                  let r = r#\"a \"towards\" b\"#;\n#[cfg(test)]\nmod tests { const T: &str = \"nobody is here\"; }\n";
+    let phrases = compiled();
+    let found: Vec<(usize, String)> = literals(source)
+        .iter()
+        .flat_map(|text| refused(text, &phrases))
+        .map(|(line, hit, _)| (line, words(&hit)))
+        .collect();
+    assert_eq!(found, [(3, "so long".to_owned()), (5, "towards".to_owned())]);
 }
 
 #[test]

@@ -337,7 +337,7 @@ async fn a_refusal_names_the_token_with_the_lower_role() {
     take(&app, &ann, "run", "OperationTypeApply").await.expect(200);
     let cancel = app.post(&format!("{}/cancel", run.path), &Value::Null).token(&plan).send().await;
     let unlock = give(&app, &plan, "run").await;
-    for (answer, what) in [(cancel, "cancelling your update"), (unlock, "releasing your lock")] {
+    for (answer, what) in [(cancel, "canceling your update"), (unlock, "releasing your lock")] {
         let words = answer.refused(403);
         let message = ", and the token \"plan\" of ann allows at most plan";
         let start = format!("{what} needs the role apply in {ORG}/");

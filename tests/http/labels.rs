@@ -241,8 +241,11 @@ async fn the_label_policy_is_enforced_on_edits_and_otherwise_reported() {
     set_policy(&app, &strict(0)).await.expect(200);
     for (labels, words) in [
         (json!({}), "requiredKeys: the label env is missing: one of \"dev\", \"prod\""),
-        (json!({ "env": "test" }), "allowedValues: the value of env is none of \"dev\", \"prod\""),
-        (json!({ "env": "dev", "color": 1 }), "allowedKeys: the key color is none of env, owner, team, tier"),
+        (json!({ "env": "test" }), "allowedValues: the value of env is not one of \"dev\", \"prod\""),
+        (
+            json!({ "env": "dev", "color": 1 }),
+            "allowedKeys: the key color is not one of env, owner, team, tier",
+        ),
         (
             json!({ "env": "dev", "owner": "me" }),
             "reservedPrefixes: the key owner begins with owner, which is reserved",

@@ -382,8 +382,8 @@ async fn i3_acked_kept_an_append_during_a_cancel_is_kept_or_refused() {
             let entry = stack.made(sequence, &name);
             async move { (name, run.append(&[entry]).await) }
         });
-        let cancelling = run.at(&other);
-        let (appended, cancelled) = futures::join!(futures::future::join_all(appends), cancelling.cancel());
+        let canceling = run.at(&other);
+        let (appended, cancelled) = futures::join!(futures::future::join_all(appends), canceling.cancel());
         cancelled.expect(204);
         let mut acknowledged = vec!["r1".to_owned()];
         for (name, answer) in appended {

@@ -150,7 +150,7 @@ async fn an_update_is_its_users_though_others_see_its_id() {
     let words = app.post(&path, &start).token(&abe).send().await.refused(409);
     assert!(words.contains("Another update is currently in progress. ann (token \"ci\")"), "{words}");
     let refused = colleague.run(["cancel", "--yes"]).await.assert_failure();
-    assert_says(&refused, &["cancelling another user's update needs the role member"]);
+    assert_says(&refused, &["canceling another user's update needs the role member"]);
     let (login, name) = (Login::parse("ann").unwrap(), TokenName::parse("second").unwrap());
     let second = tokens::create_token(&app.context, &login, &name, None).await.unwrap();
     let started = app.post(&path, &start).token(&second).send().await.expect(200);

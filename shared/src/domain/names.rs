@@ -288,7 +288,7 @@ impl EnvironmentAddress {
         };
         // `/api/esc/environments/{org}/yaml/open` opens a definition from the request.
         if project == "yaml" {
-            let rule = "use another name than `yaml`, which stands in the place of a project in paths";
+            let rule = "choose another name: paths use `yaml` in the place of a project";
             return Err(InvalidName {
                 what: "project name of an environment",
                 found: project.to_owned(),

@@ -95,7 +95,10 @@ fn present_provider(resource: &Resource<'_>, names: &Names<'_>) -> Result<Option
     };
     let present = names.get(urn).map_or(urn, Cow::as_ref);
     if !is_provider_urn(present) {
-        return Err(format!("the provider {urn} of {} is now {present}, which is none", resource.urn));
+        return Err(format!(
+            "the provider {urn} of {} is now {present}, which is not a provider",
+            resource.urn
+        ));
     }
     let present_id = if id.is_empty() { UNKNOWN_ID } else { id };
     Ok((present != urn || present_id != id).then(|| format!("{present}::{present_id}")))

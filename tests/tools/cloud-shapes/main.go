@@ -1,7 +1,7 @@
 // Command cloud-shapes prints, as JSON, what the official client package of Pulumi Cloud can ask for and what it takes as an answer:
 // each operation with its method and its path, and the shapes of all JSON that goes either way.
 //
-// The package tells its paths to nobody, so each of its methods is called once, before an executor that only looks.
+// The package does not export its paths, so each of its methods is called once, with an executor that only looks.
 package main
 
 import (
@@ -53,7 +53,7 @@ const (
 	number = 987654321
 )
 
-// errSeen ends each call: nobody is asked.
+// errSeen ends each call before a request is sent.
 var errSeen = errors.New("seen")
 
 var (

@@ -129,7 +129,7 @@ func replay(c Case, service bool, limit int) (ans Answer) {
 		return Answer{Name: c.Name, At: at, Error: err.Error()}
 	}
 
-	// Decode anew for every run: the replayer writes into what it is given.
+	// Decode again for every run: the replayer writes into what it is given.
 	base, err := decodeBase(c.Base)
 	if err != nil {
 		return fail(fmt.Errorf("decoding base: %w", err))

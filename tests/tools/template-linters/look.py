@@ -27,7 +27,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 
 class NoManagedPolicies(ManagedPolicyLoader):
-    """Names of managed policies are looked up in an account, which nobody has here."""
+    """Names of managed policies are looked up in an account. The tests have none."""
 
     def __init__(self):
         super().__init__(None)
@@ -41,7 +41,7 @@ with open(path, encoding="utf-8") as file:
 if kind == "cfn":
     print(json.dumps(template))
     sys.exit()
-# The packages are not built, and where they lie does not matter here.
+# The packages are not built, and their paths do not matter here.
 for resource in template["Resources"].values():
     if resource["Type"] == "AWS::Serverless::Function":
         resource["Properties"]["CodeUri"] = "s3://packages/function.zip"

@@ -28,14 +28,14 @@ pub struct Part {
 
 /// An error in a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misspelt {
+pub struct Misspelling {
     pub span: Span,
     pub what: &'static str,
 }
 
 /// Splits a text into parts. `$$` is a `$` that starts no reference.
-pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelt>) {
-    let mut reader = Reader { node: Some(node), text, at: 0, misspelt: Vec::new() };
+pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelling>) {
+    let mut reader = Reader { node: Some(node), text, at: 0, misspelled: Vec::new() };
     let mut parts = Vec::new();
     let mut plain = String::new();
     while let Some(rest) = text.get(reader.at..).filter(|rest| !rest.is_empty()) {
@@ -56,7 +56,7 @@ pub fn parts(node: &Node, text: &str) -> (Vec<Part>, Vec<Misspelt>) {
     if !plain.is_empty() {
         parts.push(Part { text: plain, access: None });
     }
-    (parts, reader.misspelt)
+    (parts, reader.misspelled)
 }
 
 /// Parses a path as clients send it: a reference without its braces.
@@ -68,10 +68,10 @@ pub fn path(text: &str) -> Result<Vec<Step>, &'static str> {
         return Err("the path is empty: write the name of a value");
     }
     let braced = format!("{text}}}");
-    let mut reader = Reader { node: None, text: &braced, at: 0, misspelt: Vec::new() };
+    let mut reader = Reader { node: None, text: &braced, at: 0, misspelled: Vec::new() };
     let accessors = reader.access();
-    match reader.misspelt.first() {
-        Some(misspelt) => Err(misspelt.what),
+    match reader.misspelled.first() {
+        Some(misspelled) => Err(misspelled.what),
         None if reader.at < braced.len() => Err("the path has a closing brace: remove it"),
         None => Ok(accessors.into_iter().map(|accessor| accessor.step).collect()),
     }
@@ -81,7 +81,7 @@ struct Reader<'a> {
     node: Option<&'a Node>,
     text: &'a str,
     at: usize,
-    misspelt: Vec<Misspelt>,
+    misspelled: Vec<Misspelling>,
 }
 
 const UNCLOSED: &str = "the reference has no closing brace";
@@ -116,7 +116,7 @@ impl Reader<'_> {
 
     fn wrong(&mut self, start: usize, what: &'static str) {
         let span = self.since(start);
-        self.misspelt.push(Misspelt { span, what });
+        self.misspelled.push(Misspelling { span, what });
     }
 
     /// Reads the reference after `${`, and the closing brace.
@@ -235,7 +235,7 @@ mod tests {
     use super::super::yaml::{self, Kind};
     use super::*;
 
-    fn read(text: &str) -> (Vec<Part>, Vec<Misspelt>) {
+    fn read(text: &str) -> (Vec<Part>, Vec<Misspelling>) {
         let node = yaml::parse(&format!("k: {text}")).unwrap().unwrap();
         let Kind::Object(members) = node.kind else { panic!("{text}") };
         let (_, value) = &members[0];
@@ -243,7 +243,7 @@ mod tests {
         parts(value, text)
     }
 
-    fn spelt(steps: &[Accessor]) -> String {
+    fn spelled(steps: &[Accessor]) -> String {
         let step = |accessor: &Accessor| match &accessor.step {
             Step::Key(key) => format!("<{key}>"),
             Step::Index(index) => format!("<#{index}>"),
@@ -263,12 +263,12 @@ mod tests {
             ("'${[\"a\\\"b\"].c}'", "[<a\"b><c>]"),
             ("é$${a}${b}", "é${a}[<b>]"),
         ] {
-            let (parts, misspelt) = read(text);
-            assert!(misspelt.is_empty(), "{text}: {misspelt:?}");
+            let (parts, misspelled) = read(text);
+            assert!(misspelled.is_empty(), "{text}: {misspelled:?}");
             let message: String = parts
                 .iter()
                 .map(|part| {
-                    let access = part.access.as_deref().map(|access| format!("[{}]", spelt(access)));
+                    let access = part.access.as_deref().map(|access| format!("[{}]", spelled(access)));
                     part.text.clone() + &access.unwrap_or_default()
                 })
                 .collect();
@@ -292,8 +292,8 @@ mod tests {
             } else {
                 text.to_owned()
             };
-            let (_, misspelt) = read(&text);
-            let first = misspelt.first().unwrap_or_else(|| panic!("{text} was taken"));
+            let (_, misspelled) = read(&text);
+            let first = misspelled.first().unwrap_or_else(|| panic!("{text} was taken"));
             assert!(first.what.contains(what), "{text}: {first:?}");
             assert_eq!(first.span.begin.column, column, "{text}: {first:?}");
         }

@@ -265,9 +265,9 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, node: &Node, text: &str) -> ExprKind {
-        let (mut parts, misspelt) = access::parts(node, text);
-        for misspelt in misspelt {
-            self.wrong(misspelt.span, misspelt.what);
+        let (mut parts, misspelled) = access::parts(node, text);
+        for misspelled in misspelled {
+            self.wrong(misspelled.span, misspelled.what);
         }
         match parts.as_mut_slice() {
             [] => ExprKind::String(String::new()),

@@ -405,7 +405,7 @@ impl<'a> Parser<'a> {
                 let length = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
                 let word = rest.get(..length).unwrap_or_default();
                 if word.is_empty() {
-                    return Err(self.error(at, format!("{first:?} stands in no filter outside of quotes")));
+                    return Err(self.error(at, format!("{first:?} needs quotes in a filter")));
                 }
                 self.at += length;
                 self.of_word(at, word)?
@@ -436,7 +436,7 @@ impl<'a> Parser<'a> {
                 b'"' => {
                     let text = self.rest().get(..=index).unwrap_or_default();
                     let text = serde_json::from_str(text)
-                        .map_err(|_| self.error(at, "this text has escapes that are none in JSON"))?;
+                        .map_err(|_| self.error(at, "this text has escapes that JSON does not know"))?;
                     self.at += index + 1;
                     return Ok(text);
                 }

@@ -155,7 +155,7 @@ impl LabelPolicy {
         if allowed.contains(key) {
             return None;
         }
-        let words = format!("the key {key} is none of {}", listed(allowed.iter()));
+        let words = format!("the key {key} is not one of {}", listed(allowed.iter()));
         violation(Rule::AllowedKeys, words)
     }
 
@@ -176,7 +176,7 @@ impl LabelPolicy {
         (!allowed.contains(value)).then(|| Violation {
             rule: Rule::AllowedValues,
             key: Some(key.clone()),
-            words: format!("the value of {key} is none of {}", listed(allowed.iter().map(json))),
+            words: format!("the value of {key} is not one of {}", listed(allowed.iter().map(json))),
         })
     }
 

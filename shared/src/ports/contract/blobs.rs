@@ -197,7 +197,7 @@ pub async fn keys_of_every_allowed_form_are_stored(blobs: Arc<dyn Blobs>) {
         assert_eq!(read(&blobs, &key(form)).await, Some(body(30, salt)), "{form}");
     }
     for bad in ["", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a/.b", "a b", "a\\b", "ä", "a\0", "a:b"] {
-        assert!(BlobKey::parse(bad).is_none(), "{bad:?} is no key");
+        assert!(BlobKey::parse(bad).is_none(), "{bad:?} is not a key");
     }
     assert!(BlobKey::parse(&"x".repeat(512)).is_some());
     assert!(BlobKey::parse(&"x".repeat(513)).is_none());

@@ -363,7 +363,7 @@ pub async fn committing_again_after_a_lost_answer_shows_the_own_revision(ledger:
         Err(CommitError::Refused(refusal)) => {
             assert_eq!(refusal, Refusal { index: 0, current: Some(item(&slot, 77, "slot")) });
         }
-        Err(CommitError::Port(error)) => panic!("a second delivery is no failure: {error}"),
+        Err(CommitError::Port(error)) => panic!("a second delivery fails: {error}"),
     }
     assert_eq!(all(&ledger, query(partition)).await, [item(&head, 78, "new"), item(&slot, 77, "slot")]);
 }

@@ -71,7 +71,7 @@ pub enum AccessError {
     TokenLivesTooLong { org: OrgName, days_max: u32 },
     /// The request is for admins of the server.
     #[error(
-        "this is for admins of the server, and {0} is none, or the token is limited: the operator names them with `statewright \
+        "only admins of the server may do this, and {0} is not one, or the token is limited: the operator names them with `statewright \
          serve --server-admins`"
     )]
     NotServerAdmin(Login),

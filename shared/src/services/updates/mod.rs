@@ -464,7 +464,7 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
     takeover::holder(ctx, &located.head.value).await
 }
 
-/// Ends an update at a user's request: its client is refused from then on, and what it saved is published. Cancelling a
+/// Ends an update at a user's request: its client is refused from then on, and what it saved is published. Canceling a
 /// cancelled update succeeds. Returns the requester who began the update.
 ///
 /// # Errors
@@ -477,7 +477,7 @@ pub async fn cancel(
     update: &str,
 ) -> Result<Requester, Error> {
     let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
-    let what = What { own: "cancelling your update", others: "cancelling another user's update" };
+    let what = What { own: "canceling your update", others: "canceling another user's update" };
     let standing = caller.on_stack(ctx, &located.head.value.address).await?;
     standing.check_may_end(&taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();

@@ -143,7 +143,7 @@ export function keepDraft(warning?: string): () => void {
   return () => void drafts.delete(draft);
 }
 
-/** Loads the page anew for who is signed in now, without what it holds. The person has been told. */
+/** Loads the page again for the person who is signed in now, and discards its drafts. The page has said so. */
 export function startAnew() {
   drafts.clear();
   window.location.reload();
@@ -240,7 +240,7 @@ async function look(): Promise<void> {
   session.isOf(((await response.json()) as { githubLogin: string }).githubLogin);
 }
 
-/** Refuses to go on for another person than the one of this page. Loads the page anew if that loses nothing. */
+/** Refuses to go on for another person than the one of this page. Loads the page again if that loses nothing. */
 export async function refuseOther(): Promise<void> {
   if (session.other === undefined) return;
   if (drafts.size === 0) {

@@ -62,7 +62,7 @@ function NewMember({
     >
       <p>
         {isNew
-          ? "If nobody has this login, it becomes a user of this server. The user becomes a member. The link signs the person in once."
+          ? "If no user has this login, it becomes a user of this server. The user becomes a member. The link signs the person in once."
           : "The user becomes a member. Their sign-in and their tokens work here at once."}
       </p>
       <Line label="Login" value={login} onChange={setLogin} />

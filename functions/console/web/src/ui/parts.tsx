@@ -271,7 +271,7 @@ function SignIn() {
   );
 }
 
-/** Loads the page anew, for who is signed in now. */
+/** Loads the page again, for the person who is signed in now. */
 function Reload() {
   return (
     <Button className="button" onPress={startAnew}>

@@ -120,7 +120,7 @@ fn why_not(edge: &Dependency) -> String {
             "output {output} of {producer} no longer exists, and a mock value must not replace a real one"
         );
     }
-    format!("{producer} has no output {output} that this token can read, and there is no mock value")
+    format!("{producer} has no output {output} that this token can read, and no mock value")
 }
 
 fn configuration(consumer: &str, server: &ServerUrl, edges: &[Dependency]) -> String {
@@ -288,7 +288,7 @@ locals {{
   # A mock value, until net/default has an output size.
   size = jsondecode("{{\"a\": \"$${{x}}\\n\", \"n\": 1.50}}")
   url  = data.terraform_remote_state.db_prod.outputs["url"]
-  # gone is left out: db/prod has no output gone that this token can read, and there is no mock value.
+  # gone is left out: db/prod has no output gone that this token can read, and no mock value.
   # lost is left out: output lost of db/prod no longer exists, and a mock value must not replace a real one.
 }}
 "#
