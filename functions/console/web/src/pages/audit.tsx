@@ -8,15 +8,19 @@ import { address, download } from "../api/client";
 import * as queries from "../api/queries";
 import { count, visible } from "../format";
 import { Icon } from "../ui/icons";
-import { Badge, Card, Empty, Failure, Loaded, More, Search, Select, Table, Time, useTitle } from "../ui/parts";
+import { Badge, Card, Empty, Failure, Loaded, More, Search, Select, Table, Time, useTitle, useTyped } from "../ui/parts";
 import { useOrg } from "./orgparts";
 
-/** A day, as the browser's own field for it. */
+/** How long a person may take for the next key of a day, in milliseconds. */
+const PAUSE = 500;
+
+/** A day, as the browser's own field for it. While its year is typed, the field has days of the years 2 and 20. */
 function Day({ label, value, onChange }: { label: string; value: string; onChange: (day: string) => void }) {
+  const [typed, setTyped] = useTyped(value, onChange, PAUSE);
   return (
     <label className="select">
       <span>{label}</span>
-      <input type="date" value={value} onChange={(event) => onChange(event.target.value)} />
+      <input type="date" value={typed} onChange={(event) => setTyped(event.target.value)} />
     </label>
   );
 }

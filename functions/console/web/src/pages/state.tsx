@@ -441,6 +441,7 @@ const REFUSED: Record<string, string> = {
   displaced: "its lock was taken away",
   stale: "it had no lock, and another write was first",
   "lock-required": "the state requires the lock",
+  protected: "the state is protected, and this would have emptied it",
   strict: "the state is strict, and serial or lineage do not follow",
   removed: "the state was deleted",
 };

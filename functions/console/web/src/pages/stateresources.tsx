@@ -17,7 +17,8 @@ import type {
 } from "../api/queries";
 import { terraformPage } from "../clouds";
 import { count, number, visible } from "../format";
-import { type Drawing, Hops, draw } from "../ui/drawing";
+import { useRightsOnState } from "../rights";
+import type { GraphEdge, GraphNode } from "../ui/graph";
 import { Icon } from "../ui/icons";
 import {
   Act,
@@ -354,6 +355,7 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
   const [found, setFound] = useState<StateResourceValues>();
   const [error, setError] = useState<unknown>();
   const [isReading, setReading] = useState(false);
+  const mayRead = useRightsOnState(state.organization ?? "", state)("plan");
   const ask = async (unmask: boolean) => {
     setReading(true);
     setError(undefined);
@@ -385,23 +387,21 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
       title="Attributes"
       count={found && entries.length}
       actions={
-        <>
-          {page && (
-            <a className="button small" href={page.href} target="_blank" rel="noreferrer noopener">
-              Open in {page.title}
-            </a>
-          )}
-          {next && (
-            <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
-              <Icon name="eye" /> {next.text}
-            </Act>
-          )}
-        </>
+        next &&
+        mayRead && (
+          <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
+            <Icon name="eye" /> {next.text}
+          </Act>
+        )
       }
     >
       {error !== undefined && <Failure error={error} />}
       {found === undefined ? (
-        <p className="none">Not shown. Showing them is recorded in the audit trail.</p>
+        <p className="none">
+          {mayRead
+            ? "Not shown. Showing them is recorded in the audit trail."
+            : "Not shown. Showing them needs the role plan on this state."}
+        </p>
       ) : found.attributes === null ? (
         <p className="none">It has none.</p>
       ) : (
