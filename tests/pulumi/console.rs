@@ -4,15 +4,12 @@
 //! console, requests to other machines, and its width on a phone.
 
 use serde_json::json;
-use statewright_shared::domain::names::Login;
-use statewright_shared::services::identity::passwords;
-use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::browser::Chromium;
+use statewright_tests::console::signed_in;
 
 use crate::BACKEND;
 use crate::support::{UP, bench, names, state, urn, yaml};
-
-pub(crate) const PASSWORD: &str = "correct horse battery";
 
 /// A program whose message and values try to be markup, and which has a secret.
 pub(crate) const PROGRAM: &str = "resources:
@@ -35,33 +32,6 @@ outputs:
 
 /// The field above the tree of resources.
 pub(crate) const FILTER: &str = "[aria-label='Filter by name, type or ID']";
-
-/// A browser that is signed in, at this path of the console.
-pub(crate) async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
-    signed_in_as(app, USER, path).await
-}
-
-pub(crate) async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
-    let console = app.console().await;
-    let page = signed_in_at(app, login, &format!("{console}{path}")).await;
-    (page, console)
-}
-
-/// A browser that opened this address of a console, signed in, and was led back to it.
-pub(crate) async fn signed_in_at(app: &TestApp, login: &str, url: &str) -> Chromium {
-    passwords::set(&app.context, &Login::parse(login).unwrap(), PASSWORD).await.unwrap();
-    let mut page = Chromium::start();
-    page.open(url).await;
-    // Every address leads to the page of sign-ins, and back.
-    page.sees("input[name=login]").await;
-    page.fill("input[name=login]", login).await;
-    page.fill("input[name=password]", PASSWORD).await;
-    // The first request was refused, which is an error of the browser's console.
-    page.run(&json!({ "command": "problems" })).await;
-    page.press("Enter").await;
-    page.arrives(url).await;
-    page
-}
 
 #[tokio::test]
 async fn a_person_follows_a_stack_from_the_clients_link() {

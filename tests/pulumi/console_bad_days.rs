@@ -11,9 +11,10 @@ use statewright_shared::ports::Clock as _;
 use statewright_shared::services::maintenance::sweep::sweep;
 use statewright_shared::settings::{Retention, Settings};
 use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::console::{signed_in, signed_in_as};
 
 use crate::BACKEND;
-use crate::console::{FILTER, signed_in, signed_in_as};
+use crate::console::FILTER;
 
 /// The API's path of the stack that these tests have.
 fn stack_path() -> String {
@@ -74,6 +75,7 @@ async fn rights_that_are_taken_meanwhile_are_explained() {
     page.sees("main [role=alert]").await;
     let text = page.text().await;
     assert!(!text.contains("Outputs") && !text.contains("Overview"), "{text}");
+    page.has_no_problem_but(&["status of 403", "status of 404"]).await;
 }
 
 #[tokio::test]
@@ -104,6 +106,7 @@ async fn a_version_that_is_erased_meanwhile_is_named() {
     page.open(&format!("{console}/{ORG}/web/dev/versions?from=1&to=2")).await;
     page.sees("[role=alert]:has-text('This version is erased')").await;
     page.sees("td.strong:text-is('2')").await;
+    page.has_no_problem_but(&["status of 404"]).await;
 }
 
 #[tokio::test]
@@ -129,6 +132,7 @@ async fn a_server_that_is_away_is_waited_for() {
     page.away(false).await;
     page.click("[role=alertdialog] button:has-text('Add it')").await;
     page.sees("tr:has-text('team'):has-text('shop')").await;
+    page.has_no_problem_but(&["net::ERR_CONNECTION_REFUSED"]).await;
 }
 
 #[tokio::test]
@@ -156,6 +160,7 @@ async fn an_update_that_ends_while_it_is_cancelled_has_ended() {
     page.click("[role=alertdialog] button:has-text('Leave it')").await;
     page.sees("main:not(:has-text('is running'))").await;
     page.sees(".badge:has-text('Succeeded')").await;
+    page.has_no_problem_but(&["status of 409"]).await;
 }
 
 #[tokio::test]

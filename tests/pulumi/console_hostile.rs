@@ -8,10 +8,10 @@ use statewright_shared::layout::SignedInBy;
 use statewright_shared::services::identity::sessions;
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
+use statewright_tests::console::signed_in;
 use statewright_tests::issuer::Issuer;
 
 use crate::BACKEND;
-use crate::console::signed_in;
 
 /// Tries to be markup, and to turn what follows.
 const MARKUP: &str = "<img src=x onerror=alert(1)>\u{202e}turned";

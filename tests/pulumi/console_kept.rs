@@ -1,14 +1,13 @@
 //! What the console keeps: a secret that is shown once, what was typed, what was opened, and whose page it is.
 
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use statewright_shared::domain::names::Login;
 use statewright_shared::services::identity::passwords;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::browser::Chromium;
+use statewright_tests::console::{PASSWORD, make_stack, save_outputs, sealed, secret, signed_in};
 
 use crate::BACKEND;
-use crate::console::{PASSWORD, signed_in};
 
 const ASKED: &str = "[role=alertdialog]:has-text('Leave without saving?')";
 
@@ -59,6 +58,7 @@ async fn a_secret_that_is_shown_once_stays_until_it_is_taken() {
     // Nothing is lost any more.
     page.back().await;
     page.arrives(&format!("{console}/{ORG}/-/teams")).await;
+    page.has_no_problem().await;
 }
 
 #[tokio::test]
@@ -75,6 +75,7 @@ async fn a_refusal_is_seen_after_an_early_escape() {
     page.sees("[role=alertdialog] [role=alert]").await;
     let typed = page.run(&json!({ "command": "input", "what": "[role=alertdialog] input" })).await;
     assert_eq!(typed, "no such login");
+    page.has_no_problem_but(&["status of 400"]).await;
 }
 
 #[tokio::test]
@@ -99,35 +100,18 @@ async fn a_form_is_not_sent_for_somebody_else() {
     page.click("[role=alertdialog] button:has-text('Reload the page')").await;
     page.sees("[aria-label='Your user, bob']").await;
     page.sees("main:not(:has(button:text-is('Invite')))").await;
+    page.has_no_problem_but(&["status of 401"]).await;
 }
 
 /// Makes the stack `web/dev` with an output of three secrets, of which no key opens the last.
 async fn stack_of_secrets(app: &TestApp) {
-    let (projects, path) = (format!("/api/stacks/{ORG}/web"), format!("/api/stacks/{ORG}/web/dev"));
-    app.post(&projects, &json!({ "stackName": "dev" })).send().await.expect(200);
-    let mut many: Vec<Value> = Vec::new();
-    // The JSON texts "first" and "second", in Base64.
-    for plaintext in ["ImZpcnN0Ig==", "InNlY29uZCI="] {
-        let call = app.post(&format!("{path}/encrypt"), &json!({ "plaintext": plaintext }));
-        many.push(sealed(&call.send().await.expect(200)["ciphertext"]));
+    make_stack(app, "web").await;
+    let mut many = Vec::new();
+    for value in ["first", "second"] {
+        many.push(secret(app, "web", &json!(value)).await);
     }
     many.push(sealed(&json!("bm90IGEgc2VjcmV0")));
-    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
-    let root = json!({
-        "urn": "urn:pulumi:dev::web::pulumi:pulumi:Stack::web-dev", "type": "pulumi:pulumi:Stack",
-        "custom": false, "outputs": { "many": many },
-    });
-    let key = json!({ "type": "service", "state": { "owner": ORG, "project": "web", "stack": "dev" } });
-    let deployment = json!({ "manifest": manifest, "secrets_providers": key, "resources": [root] });
-    let state = json!({ "version": 3, "deployment": deployment }).to_string();
-    let call = app.request(Method::POST, &format!("{path}/import"));
-    call.gzip(state.as_bytes()).send().await.expect(200);
-}
-
-/// A secret of a state.
-fn sealed(ciphertext: &Value) -> Value {
-    let kind = "1b47061264138c4ac30d75fd1eb44270";
-    json!({ "4dabf18193072939515e22adb298388d": kind, "ciphertext": ciphertext })
+    save_outputs(app, "web", &json!({ "many": many })).await;
 }
 
 /// The requests to open secrets since the last call.
@@ -158,6 +142,8 @@ async fn secrets_that_were_opened_are_shown_after_a_refusal() {
     page.hold(false).await;
     page.rests().await;
     assert_eq!(opened(&app), 0);
+    // Of the secret that no key opens.
+    page.has_no_problem_but(&["status of 400"]).await;
 }
 
 #[tokio::test]
@@ -170,4 +156,5 @@ async fn a_secret_without_a_session_leads_to_the_sign_in() {
     page.click("tr:has-text('many') button:text-is('Show')").await;
     // Nothing was typed, so nothing is lost.
     page.arrives(&format!("{console}/signin?next=")).await;
+    page.has_no_problem_but(&["status of 401"]).await;
 }

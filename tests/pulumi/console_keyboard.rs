@@ -2,57 +2,57 @@
 //!
 //! What has the focus shows it, and after each dialog the focus is on the page.
 
+use std::time::Duration;
+
+use reqwest::Method;
 use serde_json::json;
 use statewright_shared::domain::names::Login;
-use statewright_shared::services::identity::passwords;
+use statewright_shared::services::identity::invitations;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
+use statewright_tests::console::{PASSWORD, make_stack, signed_in_by_keys};
+use statewright_tests::issuer::Issuer;
 
 use crate::BACKEND;
-use crate::console::{PASSWORD, PROGRAM};
-use crate::console_states::tfstate;
+use crate::console::PROGRAM;
 use crate::support::{UP, bench, names, state, yaml};
 
-/// Signs in, and returns the address of the console.
-async fn sign_in(app: &TestApp, page: &mut Chromium) -> String {
-    passwords::set(&app.context, &Login::parse(USER).unwrap(), PASSWORD).await.unwrap();
+/// A browser in which [`USER`] is signed in, at the start of the organization.
+async fn at_home(app: &TestApp) -> (Chromium, String) {
+    let (mut page, console) = signed_in_by_keys(app, USER, &format!("/{ORG}")).await;
+    page.sees(&format!("h1:text-is('{ORG}')")).await;
+    (page, console)
+}
+
+#[tokio::test]
+async fn a_new_person_begins_by_keyboard_alone() {
+    let app = TestApp::on(BACKEND).await;
+    let user = Login::parse(USER).unwrap();
+    let invited = invitations::invite(&app.context, &user, Duration::from_secs(3600)).await.unwrap();
     let console = app.console().await;
-    page.open(&format!("{console}/{ORG}")).await;
-    page.arrives(&format!("{console}/signin?next=")).await;
-    page.reach("textbox", "User").await;
-    page.types(USER).await;
-    page.press("Tab").await;
-    assert_eq!(page.focused().await, "password");
+    let account = format!("{console}/user/settings/account");
+    let mut page = Chromium::start();
+    page.open(&format!("{console}{}", invited.path())).await;
+    page.enter("button", &format!("Sign in as {USER}")).await;
+    page.arrives(&account).await;
+    page.reach("textbox", "New password").await;
     page.types(PASSWORD).await;
-    page.press("Enter").await;
+    page.reach("textbox", "The new password again").await;
+    page.types(PASSWORD).await;
+    page.enter("button", "Set the password").await;
+    page.sees("text=You have a password").await;
+
+    // From now on, the password is enough.
+    page.enter("link", "Sign out").await;
+    page.arrives(&format!("{console}/signout")).await;
+    page.enter("button", "Sign out").await;
+    page.arrives(&format!("{console}/signin")).await;
+    page.signs_in_by_keys(USER, PASSWORD).await;
+    page.arrives(&account).await;
+    page.enter("link", "Statewright").await;
     page.arrives(&format!("{console}/{ORG}")).await;
     page.sees(&format!("h1:text-is('{ORG}')")).await;
-    console
-}
-
-/// Goes to the place of this name by these letters.
-async fn go(page: &mut Chromium, letters: &str, place: &str, url: &str) {
-    page.press("Control+k").await;
-    page.sees("[placeholder='Stack, state or page']:focus").await;
-    page.types(letters).await;
-    page.reach_by("ArrowDown", "menuitem", &format!("{place}…")).await;
-    page.press("Enter").await;
-    page.arrives(url).await;
-    page.keeps_focus().await;
-}
-
-/// Presses the button that opens a dialog.
-async fn asks(page: &mut Chromium, button: &str) {
-    page.enter("button", button).await;
-    page.sees("[role=alertdialog]").await;
-}
-
-/// Opens the menu of a row, and what it offers by this name.
-async fn asks_by_menu(page: &mut Chromium, row: &str, item: &str) {
-    page.enter("button", row).await;
-    page.reach_by("ArrowDown", "menuitem", item).await;
-    page.press("Enter").await;
-    page.sees("[role=alertdialog]").await;
+    page.has_no_problem().await;
 }
 
 #[tokio::test]
@@ -63,8 +63,8 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     cli.yaml_project("web", &PROGRAM.replace("value: first", "value: second"));
     cli.run(UP).await.assert_success();
     let slow = bench(&app, "slow", &[("count", "120"), ("chain", "true"), ("delayMs", "1000")]).await;
-    let mut page = Chromium::start();
-    let console = sign_in(&app, &mut page).await;
+    let quick = bench(&app, "quick", &[("count", "2"), ("chain", "true"), ("delayMs", "500")]).await;
+    let (mut page, console) = at_home(&app).await;
     let stack = format!("{console}/{ORG}/web/dev");
 
     // The list, one stack, and a secret of it.
@@ -72,7 +72,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.arrives(&format!("{console}/{ORG}/-/stacks")).await;
     page.reach("searchbox", "Filter by name or label").await;
     page.types("web").await;
-    page.sees(".title-row:has-text('1 of 2')").await;
+    page.sees(".title-row:has-text('1 of 3')").await;
     page.enter("link", "dev").await;
     page.arrives(&stack).await;
     page.enter("button", "Show").await;
@@ -99,7 +99,13 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.press("Enter").await;
     page.sees("h2:has-text('Depends on')").await;
     page.has_focus("tree", "Resources").await;
-    page.enter("button", "History").await;
+    // A secret of the resource.
+    page.enter("button", "Show").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Hide").await;
+    page.reach_by("Shift+Tab", "button", "History").await;
+    page.press("Enter").await;
     page.sees(".step:has-text('Update 2') .new:has-text('second')").await;
     page.enter("link", "As it was then").await;
     page.sees("text=This is version 2.").await;
@@ -120,75 +126,64 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.arrives(&format!("{stack}/versions")).await;
     page.enter("button", "Compare").await;
     page.sees(".new:has-text('second')").await;
-    asks(&mut page, "Restore version 1").await;
+    page.asks("Restore version 1").await;
     page.press("Escape").await;
     page.keeps_focus().await;
     page.has_focus("button", "Restore version 1").await;
-    asks(&mut page, "Restore version 1").await;
+    page.asks("Restore version 1").await;
     page.enter("button", "Restore it").await;
     page.sees("td.strong:text-is('3')").await;
     page.keeps_focus().await;
     page.has_focus("button", "Restore version 1").await;
 
-    // A running update is found, watched and cancelled. Its buttons go, and the focus stays on the page.
+    // Both secrets that were shown are in the trail.
+    page.goes_to("audit", "Audit trail", &format!("{console}/{ORG}/-/audit")).await;
+    for event in ["secrets.open", "secrets.reveal"] {
+        page.sees(&format!("tr:has-text('{event}'):has-text('browser')")).await;
+    }
+
+    // A running update is found and watched to its end. The client waits until somebody looks.
+    let up = quick.spawn(UP);
+    up.says("item-00000 creating").await;
+    up.pause();
+    let running = format!("{console}/{ORG}/quick/dev");
+    page.goes_to("quick", "quick/dev", &running).await;
+    page.enter("link", "Watch it").await;
+    page.arrives(&format!("{running}/updates/1")).await;
+    page.sees("text=followed live").await;
+    up.resume();
+    page.sees(".step:has-text('item-00001')").await;
+    page.sees(".title-row:has(h2) .badge:has-text('Succeeded')").await;
+    page.keeps_focus().await;
+    up.wait().await.assert_success();
+
+    // Another one is cancelled. Its buttons go, and the focus stays on the page.
     let up = slow.spawn(UP);
     up.says("item-00001 creating").await;
     let running = format!("{console}/{ORG}/slow/dev");
-    go(&mut page, "slow", "slow/dev", &running).await;
+    page.goes_to("slow", "slow/dev", &running).await;
     page.enter("link", "Watch it").await;
     page.arrives(&format!("{running}/updates/1")).await;
     page.sees(".step:has-text('item-00000')").await;
-    asks(&mut page, "Cancel").await;
+    page.asks("Cancel").await;
     page.enter("button", "Cancel the update").await;
     page.sees(".badge:has-text('Failed')").await;
     page.keeps_focus().await;
     up.wait().await.assert_failure();
     assert!(names(&state(&app, "slow").await).contains(&"item-00000".to_owned()));
+    page.has_no_problem().await;
 }
 
 #[tokio::test]
 async fn an_organization_is_run_by_keyboard_alone() {
     let app = TestApp::on(BACKEND).await;
-    yaml(&app, "web", PROGRAM).await;
-    let environment = json!({ "project": "shop", "name": "live" });
-    app.post(&format!("/api/esc/environments/{ORG}"), &environment).send().await.expect(204);
-    let lock = json!({
-        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": "OperationTypeApply", "Info": "",
-        "Who": "carol@build", "Version": "1.12.6", "Created": "2026-01-01T00:00:00Z", "Path": "",
-    });
-    for (path, body) in [("", tfstate(1, "10.0.0.0/16")), ("/lock", lock)] {
-        let call = app.post(&format!("/tfstate/{ORG}/net/prod{path}"), &body).anonymous();
-        let call = call.header("Authorization", &format!("Bearer {}", app.token));
-        assert_eq!(call.send().await.status.as_u16(), 200);
-    }
-    let mut page = Chromium::start();
-    let console = sign_in(&app, &mut page).await;
+    make_stack(&app, "web").await;
+    let (mut page, console) = at_home(&app).await;
     let org = format!("{console}/{ORG}");
 
-    // The row goes with its lock, and the focus stays on the page.
-    go(&mut page, "lock", "Locks", &format!("{org}/-/locks")).await;
-    page.sees("td:has-text('carol@build')").await;
-    asks(&mut page, "Unlock").await;
-    page.reach("textbox", "Reason, for the audit trail").await;
-    page.types("the build machine is gone").await;
-    page.enter("button", "Unlock").await;
-    page.sees("text=No state is locked").await;
-    page.keeps_focus().await;
-
-    go(&mut page, "shop/live", "shop/live", &format!("{org}/esc/shop/live")).await;
-    page.reach("textbox", "Definition").await;
-    page.press("Control+a").await;
-    page.types("values:\n  region: eu-2").await;
-    page.sees("text=No errors").await;
-    page.reach_by("Shift+Tab", "button", "Save").await;
-    page.press("Enter").await;
-    page.sees("text=Saved as revision 2").await;
-    page.keeps_focus().await;
-    page.has_focus("button", "Save").await;
-
     // Somebody is invited, gets another role, and is removed.
-    go(&mut page, "members", "Members", &format!("{org}/-/members")).await;
-    asks(&mut page, "Invite").await;
+    page.goes_to("members", "Members", &format!("{org}/-/members")).await;
+    page.asks("Invite").await;
     page.reach("textbox", "Login").await;
     page.types("dora").await;
     page.enter("button", "Make the link").await;
@@ -196,19 +191,19 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.enter("button", "I have it").await;
     page.keeps_focus().await;
     page.has_focus("button", "Invite").await;
-    asks_by_menu(&mut page, "Change dora", "Role").await;
+    page.asks_by_menu("Change dora", "Role").await;
     page.reach("combobox", "Role…").await;
     page.types("view").await;
     page.enter("button", "Change the role").await;
     page.sees("tr:has-text('dora'):has-text('view')").await;
     page.keeps_focus().await;
     page.has_focus("button", "Change dora").await;
-    asks_by_menu(&mut page, "Change dora", "Remove").await;
+    page.asks_by_menu("Change dora", "Remove").await;
     page.enter("button", "Remove the member").await;
     page.sees("main:not(:has(tr:has-text('dora')))").await;
     page.keeps_focus().await;
     // And is added again, as the user that the server has now.
-    asks(&mut page, "Add a user").await;
+    page.asks("Add a user").await;
     page.reach("textbox", "Login").await;
     page.types("dora").await;
     page.enter("button", "Add the user").await;
@@ -216,8 +211,8 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.keeps_focus().await;
     page.has_focus("button", "Add a user").await;
 
-    go(&mut page, "tokens", "Tokens", &format!("{org}/-/tokens")).await;
-    asks(&mut page, "Create a token").await;
+    page.goes_to("tokens", "Tokens", &format!("{org}/-/tokens")).await;
+    page.asks("Create a token").await;
     page.reach("textbox", "Name").await;
     page.types("by-keys").await;
     page.enter("button", "Create the token").await;
@@ -226,19 +221,34 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.keeps_focus().await;
     page.has_focus("button", "Create a token").await;
     page.sees("tr:has-text('by-keys')").await;
+    page.asks_by_menu("Change by-keys", "Rotate").await;
+    page.enter("button", "Rotate it").await;
+    page.sees(".once code").await;
+    page.enter("button", "I have it").await;
+    page.keeps_focus().await;
 
-    go(&mut page, "audit", "Audit trail", &format!("{org}/-/audit")).await;
+    // The days are typed as the browser's language writes them.
+    let audit = format!("{org}/-/audit");
+    page.goes_to("audit", "Audit trail", &audit).await;
+    page.reach("textbox", "From").await;
+    page.types("01312020").await;
+    page.arrives(&format!("{audit}?from=2020-01-31")).await;
+    page.sees("tr:has-text('token.rotate'):has-text('by-keys')").await;
+    page.reach("textbox", "until").await;
+    page.types("02012020").await;
+    page.arrives(&format!("{audit}?from=2020-01-31&until=2020-02-01")).await;
+    page.sees("text=No record matches").await;
     page.reach("searchbox", "Login").await;
     page.types(USER).await;
-    page.arrives(&format!("{org}/-/audit?user={USER}")).await;
+    page.arrives(&format!("{audit}?from=2020-01-31&until=2020-02-01&user={USER}")).await;
     page.reach("combobox", "Action…").await;
     page.press("ArrowDown").await;
-    page.arrives(&format!("{org}/-/audit?user={USER}&event=")).await;
+    page.arrives(&format!("{audit}?from=2020-01-31&until=2020-02-01&user={USER}&event=")).await;
 
-    go(&mut page, "web/dev", "web/dev", &format!("{org}/web/dev")).await;
+    page.goes_to("web/dev", "web/dev", &format!("{org}/web/dev")).await;
     page.enter("link", "Settings").await;
     page.arrives(&format!("{org}/web/dev/settings/options")).await;
-    asks(&mut page, "New tag").await;
+    page.asks("New tag").await;
     page.reach("textbox", "Name").await;
     page.types("team").await;
     page.reach("textbox", "Value").await;
@@ -252,4 +262,100 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.reach_by("ArrowDown", "menuitem", "Sign out").await;
     page.press("Enter").await;
     page.arrives(&format!("{console}/signout")).await;
+    page.has_no_problem().await;
+}
+
+#[tokio::test]
+async fn an_admin_decides_by_keyboard_alone() {
+    let app = TestApp::on(BACKEND).await;
+    app.member("bob", "laptop").await;
+    make_stack(&app, "web").await;
+    let new = json!({ "project": "net", "state": "old" });
+    let made = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    let old = format!("/api/tfstates/{}", made["id"].as_str().unwrap());
+    app.request(Method::DELETE, &old).send().await.expect(204);
+    let (mut page, console) = at_home(&app).await;
+    let org = format!("{console}/{ORG}");
+
+    // A team, and who is in it.
+    page.goes_to("teams", "Teams", &format!("{org}/-/teams")).await;
+    page.asks("Create a team").await;
+    page.reach("textbox", "Name").await;
+    page.types("shop").await;
+    page.enter("button", "Create the team").await;
+    page.sees(".step-head:has-text('shop')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Create a team").await;
+    page.enter("button", "shop").await;
+    page.asks("Add a member").await;
+    page.reach("combobox", "Login").await;
+    page.types("bob").await;
+    page.enter("button", "Add").await;
+    page.sees(".step-body li:has-text('bob')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Add a member").await;
+
+    // What the team may do, and why.
+    page.goes_to("grants", "Grants", &format!("{org}/-/grants")).await;
+    page.asks("Give a role").await;
+    page.reach("combobox", "To…").await;
+    page.press("ArrowDown").await;
+    page.reach("combobox", "Name").await;
+    page.types("shop").await;
+    page.reach("textbox", "On").await;
+    page.types("web/*").await;
+    page.enter("button", "Give the role").await;
+    page.sees("tr:has-text('team:shop'):has-text('web/*')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Give a role").await;
+    page.reach("combobox", "Login").await;
+    page.types("bob").await;
+    page.reach("combobox", "Stack, as PROJECT/STACK").await;
+    page.types("web/dev").await;
+    page.enter("button", "Explain").await;
+    page.sees("tr:has-text('apply'):has-text('to team:shop on web/*')").await;
+    page.asks("Remove the grant to team:shop on web/*").await;
+    page.enter("button", "Remove the grant").await;
+    page.sees("text=There are no grants").await;
+    page.keeps_focus().await;
+
+    // An issuer.
+    page.goes_to("issuers", "Issuers", &format!("{org}/-/issuers")).await;
+    page.asks("Add an issuer").await;
+    let issuer = Issuer::new("https://ci.example.com");
+    page.reach("combobox", "Address").await;
+    page.types(&issuer.url).await;
+    page.reach("textbox", "Name").await;
+    page.types("Our CI").await;
+    page.reach("textbox", "Public keys…").await;
+    page.types(&issuer.key_set().to_string()).await;
+    page.enter("button", "Add the issuer").await;
+    page.sees("tr:has-text('https://ci.example.com')").await;
+    page.keeps_focus().await;
+    page.has_focus("button", "Add an issuer").await;
+    page.asks_by_menu("Change Our CI", "Delete").await;
+    page.enter("button", "Delete it").await;
+    page.sees("text=No issuer is registered").await;
+    page.keeps_focus().await;
+
+    // A protection, and its end.
+    page.goes_to("web/dev", "web/dev", &format!("{org}/web/dev")).await;
+    page.asks("Protect").await;
+    page.reach("textbox", "Reason, for the audit trail").await;
+    page.types("it is production").await;
+    page.enter("button", "Protect it").await;
+    page.sees(".notice:has-text('it is production')").await;
+    page.keeps_focus().await;
+    page.asks("Lift").await;
+    page.enter("button", "Lift it").await;
+    page.sees("button:has-text('Protect')").await;
+    page.keeps_focus().await;
+
+    // What was deleted returns.
+    page.goes_to("deleted", "Deleted stacks and states", &format!("{org}/-/deleted")).await;
+    page.asks("Undelete net/old").await;
+    page.enter("button", "Undelete it").await;
+    page.sees("text=No deleted state is kept").await;
+    page.keeps_focus().await;
+    page.has_no_problem().await;
 }

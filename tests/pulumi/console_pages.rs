@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::console::{signed_in, signed_in_as};
 use statewright_tests::issuer::Issuer;
 
 use crate::BACKEND;
-use crate::console::{FILTER, PROGRAM, signed_in, signed_in_as};
+use crate::console::{FILTER, PROGRAM};
 use crate::support::{UP, assert_says, bench, client, export, resources, yaml};
 
 /// Components of the large stack, and buckets below each: 50,000 in all with the feature `extended`.

@@ -6,11 +6,11 @@ use std::fs;
 use serde_json::json;
 use statewright_shared::api::routes::Route;
 use statewright_tests::app::{ORG, TestApp};
-use statewright_tests::browser::Chromium;
+use statewright_tests::console::signed_in;
 use statewright_tests::rows::route;
 
 use crate::BACKEND;
-use crate::console::{PROGRAM, signed_in};
+use crate::console::PROGRAM;
 use crate::support::{UP, yaml};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/console-requests.json");

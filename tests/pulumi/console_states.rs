@@ -4,39 +4,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::browser::Chromium;
+use statewright_tests::console::{send_state, signed_in, tflock, tfstate};
 
 use crate::BACKEND;
-use crate::console::signed_in;
-
-/// A state with one resource of this address range.
-pub(crate) fn tfstate(serial: u64, range: &str) -> Value {
-    let instance = json!({ "schema_version": 0, "attributes": { "id": "vpc-1", "cidr": range } });
-    json!({
-        "version": 4, "terraform_version": "1.12.6", "serial": serial,
-        "lineage": "11111111-2222-4333-8444-555555555555",
-        "outputs": { "password": { "value": "hunter2", "type": "string", "sensitive": true } },
-        "resources": [{
-            "mode": "managed", "type": "aws_vpc", "name": "main",
-            "provider": "provider[\"example.com/hashicorp/aws\"]", "instances": [instance],
-        }],
-    })
-}
 
 #[tokio::test]
 async fn a_state_is_compared_and_unlocked_with_a_reason() {
     let app = TestApp::on(BACKEND).await;
     let path = format!("/tfstate/{ORG}/net/prod");
-    let post = async |path: &str, body: &Value| {
-        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
-        assert_eq!(call.send().await.status.as_u16(), 200);
-    };
-    post(&path, &tfstate(1, "10.0.0.0/16")).await;
-    post(&path, &tfstate(2, "10.1.0.0/16")).await;
-    let lock = json!({
-        "ID": "8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b", "Operation": "OperationTypeApply", "Info": "",
-        "Who": "carol@build", "Version": "1.12.6", "Created": "2026-01-01T00:00:00Z", "Path": "",
-    });
-    post(&format!("{path}/lock"), &lock).await;
+    send_state(&app, &path, &tfstate(1, "10.0.0.0/16")).await;
+    send_state(&app, &path, &tfstate(2, "10.1.0.0/16")).await;
+    send_state(&app, &format!("{path}/lock"), &tflock("carol@build")).await;
 
     let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/states/net/prod")).await;
     page.sees("text=Locked for Apply").await;
@@ -96,14 +74,10 @@ fn with_modules(serial: u64, range: &str) -> Value {
 #[tokio::test]
 async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     let app = TestApp::on(BACKEND).await;
-    let post = async |path: &str, body: &Value| {
-        let call = app.post(path, body).anonymous().header("Authorization", &format!("Bearer {}", app.token));
-        assert_eq!(call.send().await.status.as_u16(), 200);
-    };
     let path = format!("/tfstate/{ORG}/net/prod");
-    post(&path, &tfstate(1, "10.0.0.0/16")).await;
-    post(&path, &with_modules(2, "10.0.0.0/16")).await;
-    post(&path, &with_modules(3, "10.1.0.0/16")).await;
+    send_state(&app, &path, &tfstate(1, "10.0.0.0/16")).await;
+    send_state(&app, &path, &with_modules(2, "10.0.0.0/16")).await;
+    send_state(&app, &path, &with_modules(3, "10.1.0.0/16")).await;
     app.post(&format!("/api/orgs/{ORG}/tfstates"), &json!({ "project": "app" })).send().await.expect(200);
     let edge = json!({ "producer": "net/prod", "output": "password", "consumer": "app" });
     app.post(&format!("/api/orgs/{ORG}/tfstate-edges"), &edge).send().await.expect(200);

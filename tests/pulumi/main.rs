@@ -14,6 +14,7 @@ mod console;
 mod console_bad_days;
 mod console_downloads;
 mod console_hostile;
+mod console_journeys;
 mod console_kept;
 mod console_keyboard;
 mod console_links;

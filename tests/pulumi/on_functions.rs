@@ -1,6 +1,7 @@
 //! The tests of `main.rs`, through functions behind an HTTP API: some of them in every run, and all that
 //! `on_aws.rs` has with the feature `extended`, except for a state that is too large for functions (see
 //! `functions/limits.rs`). After each test, the functions' calls of AWS are compared with their policies.
+//! `console_cold.rs` has a cold function for every request.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
@@ -15,6 +16,8 @@ mod browser;
 #[cfg(feature = "extended")]
 mod conflicts;
 mod console;
+mod console_cold;
+mod console_journeys;
 #[cfg(feature = "extended")]
 mod crashes;
 mod environments;

@@ -2,124 +2,26 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::Output;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use statewright_tests::app::{TestApp, USER};
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::tools;
+use statewright_tests::commands::statewright;
+pub(crate) use statewright_tests::server::Server;
 use statewright_tests::visitor::Visitor;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::{UP, assert_says, export, names, pending};
 
-/// The timeout of a server for a start, a line and an end.
+/// The timeout of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A running server. Killed when dropped.
-pub(crate) struct Server {
-    child: Child,
-    stdout: Lines<BufReader<ChildStdout>>,
-    pub(crate) url: String,
-    /// The access token, if this was the first start.
-    pub(crate) token: Option<String>,
-}
-
-impl Server {
-    /// Starts it on a data folder, and waits until it listens.
-    pub(crate) async fn start(folder: &Path, listen: &str) -> Self {
-        Self::start_with(folder, listen, &[], &[]).await
-    }
-
-    /// The same with more arguments and variables.
-    pub(crate) async fn start_with(
-        folder: &Path,
-        listen: &str,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-    ) -> Self {
-        Self::start_logging(folder, listen, arguments, environment, Stdio::null()).await
-    }
-
-    /// The same, and captures its log.
-    pub(crate) async fn start_logging(
-        folder: &Path,
-        listen: &str,
-        arguments: &[&str],
-        environment: &[(&str, &str)],
-        log: Stdio,
-    ) -> Self {
-        let is_first = !folder.join("ledger.sqlite").exists();
-        let mut command = statewright(folder, &["serve", "--listen", listen]);
-        command.args(arguments).envs(environment.iter().copied()).stderr(log);
-        Self::start_command(command, is_first).await
-    }
-
-    /// Starts this command and waits until it listens.
-    pub(crate) async fn start_command(mut command: Command, is_first: bool) -> Self {
-        let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut server = Self { child, stdout, url: String::new(), token: None };
-        server.url = server.says("Statewright listens on ").await.split(',').next().unwrap().to_owned();
-        if is_first {
-            server.token = Some(server.says("    export PULUMI_ACCESS_TOKEN=").await);
-            assert_eq!(server.says("    pulumi login ").await, server.url);
-        }
-        server
-    }
-
-    /// Waits for a line with this beginning, and returns the rest of it.
-    pub(crate) async fn says(&mut self, beginning: &str) -> String {
-        let reading = async {
-            while let Some(line) = self.stdout.next_line().await.unwrap() {
-                if let Some(rest) = line.strip_prefix(beginning) {
-                    return rest.to_owned();
-                }
-            }
-            panic!("the server ended without printing {beginning:?}");
-        };
-        tokio::time::timeout(PATIENCE, reading).await.expect("the server prints it in time")
-    }
-
-    /// Its address, for another server to take over.
-    pub(crate) fn address(&self) -> String {
-        self.url.trim_start_matches("http://").to_owned()
-    }
-
-    pub(crate) fn pid(&self) -> Pid {
-        self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).unwrap())).unwrap()
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(self.pid(), signal).unwrap();
-    }
-
-    /// Its exit code, and the rest of its output.
-    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
-        let code =
-            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends in time").unwrap().code();
-        let mut rest = String::new();
-        while let Some(line) = self.stdout.next_line().await.unwrap() {
-            rest.push_str(&line);
-            rest.push('\n');
-        }
-        (code, rest)
-    }
-}
-
-fn statewright(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(tools::statewright());
-    command.args(arguments).env_clear().env("STATEWRIGHT_DATA", folder).stdin(Stdio::null());
-    command
-}
 
 /// Runs an operator's command to its end.
 pub(crate) async fn operator(folder: &Path, arguments: &[&str]) -> Output {
-    let running = statewright(folder, arguments).kill_on_drop(true).output();
-    tokio::time::timeout(PATIENCE, running).await.expect("the command ends in time").unwrap()
+    let mut command = statewright(folder, arguments);
+    tokio::time::timeout(PATIENCE, command.output()).await.expect("the command ends in time").unwrap()
 }
 
 /// The stdout of an operator's command that succeeds.
@@ -197,7 +99,7 @@ async fn the_first_start_shows_a_token_and_the_second_does_not() {
 
     let second = refused(&folder, &["serve", "--listen", "127.0.0.1:0"]).await;
     assert!(second.contains("another server (process ") && second.contains("Stop it first"), "{second}");
-    let pid = server.child.id().unwrap();
+    let pid = server.pid().as_raw_nonzero();
     assert!(second.contains(&format!("(process {pid})")), "{second}");
 
     let address = server.address();

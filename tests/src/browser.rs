@@ -127,6 +127,44 @@ impl Chromium {
         self.press("Enter").await;
     }
 
+    /// Presses the button that opens a dialog.
+    pub async fn asks(&mut self, button: &str) {
+        self.enter("button", button).await;
+        self.sees("[role=alertdialog]").await;
+    }
+
+    /// Opens the menu of a row, and the dialog of what it offers by this name.
+    pub async fn asks_by_menu(&mut self, row: &str, item: &str) {
+        self.enter("button", row).await;
+        self.reach_by("ArrowDown", "menuitem", item).await;
+        self.press("Enter").await;
+        self.sees("[role=alertdialog]").await;
+    }
+
+    /// Goes to the place of this name by these letters, as the console offers places.
+    pub async fn goes_to(&mut self, letters: &str, place: &str, url: &str) {
+        self.press("Control+k").await;
+        self.sees("[placeholder='Stack, state or page']:focus").await;
+        self.types(letters).await;
+        self.reach_by("ArrowDown", "menuitem", &format!("{place}…")).await;
+        self.press("Enter").await;
+        self.arrives(url).await;
+        self.keeps_focus().await;
+    }
+
+    /// Signs in on the page of sign-ins by keyboard.
+    ///
+    /// # Panics
+    /// If the field for the password does not follow the one for the user.
+    pub async fn signs_in_by_keys(&mut self, login: &str, password: &str) {
+        self.reach("textbox", "User").await;
+        self.types(login).await;
+        self.press("Tab").await;
+        assert_eq!(self.focused().await, "password");
+        self.types(password).await;
+        self.press("Enter").await;
+    }
+
     /// Expects that the element with this role and name has the focus, and shows it.
     ///
     /// # Panics
@@ -175,6 +213,35 @@ impl Chromium {
         assert_eq!(found, json!(0), "a text was taken for markup at {url}");
         let addresses = self.run(&json!({ "command": "addresses" })).await;
         assert_eq!(addresses, json!([]), "an address is not of a page at {url}");
+    }
+
+    /// Expects no error of the console since the last look, such as a violation of the content security policy.
+    ///
+    /// # Panics
+    /// If it has one.
+    pub async fn has_no_problem(&mut self) {
+        self.has_no_problem_but(&[]).await;
+    }
+
+    /// The same, except for those that contain one of these texts: those that a test forces.
+    ///
+    /// # Panics
+    /// If it has another one.
+    pub async fn has_no_problem_but(&mut self, forced: &[&str]) {
+        let found = self.run(&json!({ "command": "problems" })).await;
+        let mut problems = found.as_array().cloned().unwrap_or_default();
+        problems.retain(|problem| {
+            let text = problem.as_str().unwrap_or_default();
+            !forced.iter().any(|one| text.contains(one))
+        });
+        let url = self.url().await;
+        assert!(problems.is_empty(), "errors of the console at {url}: {problems:?}");
+    }
+
+    /// The text in a field.
+    pub async fn input(&mut self, what: &str) -> String {
+        let answer = self.run(&json!({ "command": "input", "what": what })).await;
+        answer.as_str().unwrap_or_default().to_owned()
     }
 
     pub async fn fill(&mut self, what: &str, text: &str) {

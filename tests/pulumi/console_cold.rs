@@ -1,0 +1,19 @@
+//! The console when every function is cold: each request starts a process, and the pages work all the same.
+
+use serde_json::json;
+use statewright_tests::app::{Backend, ORG, TestApp};
+use statewright_tests::console::{make_stack, save_outputs, secret, signed_in};
+
+#[tokio::test]
+async fn a_secret_is_shown_when_every_function_is_cold() {
+    let app = TestApp::on(Backend::ColdFunctions).await;
+    make_stack(&app, "web").await;
+    let password = secret(&app, "web", &json!("hunter2")).await;
+    save_outputs(&app, "web", &json!({ "password": password })).await;
+    let (mut page, _) = signed_in(&app, &format!("/{ORG}/web/dev")).await;
+    page.sees("tr:has-text('password')").await;
+    assert!(!page.text().await.contains("hunter2"));
+    page.click("tr:has-text('password') button:text-is('Show')").await;
+    page.sees("code:has-text('hunter2')").await;
+    page.has_no_problem().await;
+}
