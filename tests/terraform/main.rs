@@ -21,6 +21,7 @@ macro_rules! journeys {
 
 mod aws;
 mod commands;
+mod console;
 mod credentials;
 mod dependencies;
 mod edits;
