@@ -392,46 +392,71 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     ");
 }
 
-/// Rights by a name cost what those of an admin do. Rights by a tag cost one read more of a process that does not know the
-/// tags of the stack yet, and none of others; the labels of a state are in its head.
+/// The first page of the resources, which people wait for. On functions a process that knows nobody reads the token
+/// and its owner first; the page itself takes the name, the head and a part of the index.
 #[tokio::test]
-async fn i10_cheap_a_caller_with_grants_costs_what_an_admin_does() {
+async fn i10_cheap_the_first_resources_take_three_calls() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
-    stack.publish(&["a"]).await;
-    let tag = json!({ "name": "tier", "value": "one" });
-    stack.post("/tags", &tag).send().await.expect(204);
-    let state = json!({ "project": stack.project, "state": "dev", "labels": { "tier": "one" } });
-    app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
-    let by_name = app.member_with_role(Role::None, "ann", "laptop").await;
-    let by_tag = app.member_with_role(Role::None, "bob", "laptop").await;
-    for (login, on) in [("ann", format!("{}/*", stack.project)), ("bob", "tag:tier=one".to_owned())] {
-        let grant = json!({ "to": format!("user:{login}"), "on": on, "role": "plan" });
-        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
-    }
-    let tokens = [app.token.as_str(), by_name.as_str(), by_tag.as_str()];
-    for (path, tags) in [
-        (stack.path.clone(), 1),
-        (format!("{}/outputs", stack.path), 1),
-        (format!("/api/orgs/{ORG}/tfstates/{}/dev", stack.project), 0),
-    ] {
-        let reads = async |app: &TestApp, token: &str| {
-            counter.take();
-            app.get(&path).token(token).send().await.expect(200);
-            let Calls { ledger_gets, ledger_queries, .. } = counter.take();
-            ledger_gets + ledger_queries
-        };
-        let (mut warm, mut cold) = (Vec::new(), Vec::new());
-        for token in tokens {
-            // The first use of a token is recorded.
-            reads(&app, token).await;
-            warm.push(reads(&app, token).await);
-            cold.push(reads(&app.another_process("cold").await, token).await);
+    let names: Vec<String> = (0..1_000).map(|number| format!("r{number}")).collect();
+    stack.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let (knows_nobody, knows_the_caller) = (app.another_process("n").await, app.another_process("k").await);
+    knows_the_caller.get(&format!("/api/orgs/{ORG}/rights")).send().await.expect(200);
+    counter.take();
+    let page = stack.at(&knows_the_caller).get("/resources").send().await.expect(200);
+    assert_eq!(page["total"], 1_000);
+    let page = counter.take();
+    assert_eq!(describe_calls(page), "2 get, 1 blob get (3)");
+    stack.at(&knows_nobody).get("/resources").send().await.expect(200);
+    let all = counter.take();
+    assert!(all.in_sequence <= page.in_sequence + 2, "{}", describe_calls(all));
+    assert_eq!((all.blob_gets, all.ledger_queries), (page.blob_gets, page.ledger_queries));
+}
+
+/// The pages of the console ask for locks each minute, and for the map when it is open.
+#[tokio::test]
+async fn i10_cheap_locks_and_the_map_do_not_grow_with_states() {
+    let (app, counter) = counted().await;
+    let mut tables = Vec::new();
+    let (mut made, locks) = (0, format!("/api/orgs/{ORG}/tfstate-locks"));
+    let info = json!({
+        "ID": "run", "Operation": "OperationTypeApply", "Info": "", "Who": "alice@ci", "Version": "1.12.6",
+        "Created": "2026-01-02T03:04:05Z", "Path": "",
+    });
+    for states in [1, 20] {
+        while made < states {
+            let new = json!({ "project": "net", "state": format!("s{made}") });
+            app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+            made += 1;
         }
-        let [of_admin, cold_of_admin] = [warm[0], cold[0]];
-        assert_eq!(warm, [of_admin; 3], "{path}");
-        assert_eq!(cold, [cold_of_admin, cold_of_admin, cold_of_admin + tags], "{path}");
+        let mut table = String::new();
+        let mut note = |what: &str| writeln!(table, "{what:20}{}", describe_calls(counter.take())).unwrap();
+        // The first list of an organization also makes the entries of locks that older programs took.
+        app.get(&locks).send().await.expect(200);
+        let lock = format!("/tfstate/{ORG}/net/s0/lock");
+        app.get(&format!("/api/orgs/{ORG}/tfstates/net/s0")).send().await.expect(200);
+        counter.take();
+        app.get(&locks).send().await.expect(200);
+        note("no lock");
+        app.post(&lock, &info).send().await.expect(200);
+        note("lock");
+        let held = app.get(&locks).send().await.expect(200);
+        note("one lock");
+        assert_eq!(held["locks"].as_array().unwrap().len(), 1);
+        app.request(reqwest::Method::DELETE, &lock).json(&info).send().await.expect(200);
+        note("unlock");
+        app.get(&format!("/api/orgs/{ORG}/dependency-map")).send().await.expect(200);
+        note("map");
+        tables.push(table);
     }
+    assert_eq!(tables.first(), tables.last());
+    insta::assert_snapshot!(tables.concat().lines().take(5).collect::<Vec<_>>().join("\n"), @r"
+    no lock             1 get, 1 query (1)
+    lock                2 get, 1 joint commit (2)
+    one lock            3 get, 1 query (2)
+    unlock              2 get, 1 joint commit (2)
+    map                 3 query (1)
+    ");
 }
 
 /// The units of one request without zeros, and the requests to AWS.

@@ -12,8 +12,8 @@ use statewright_shared::domain::ids::{EdgeId, StackId, StateId, UpdateId};
 use statewright_shared::domain::names::{EnvironmentAddress, InputName, OrgName, StateAddress};
 use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::{
-    DeletedState, EnvironmentHead, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead,
-    StackVersion, StateEdge, StateEntry, StateGraph, StateHead, StateLock, StateSchemas, StoredLabelPolicy,
+    DeletedState, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead, StackVersion, StateEdge,
+    StateEntry, StateGraph, StateHead, StateLock, StateLockEntry, StateSchemas, StoredLabelPolicy,
     WrappedDataKey, delete, put_bytes,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
@@ -532,6 +532,13 @@ async fn lists_of_states_agree_with_their_heads() {
     Store::assert_one(
         &store.with(&lock, Some(Bytes::from_static(b"\x01"))).await,
         "its lock: a state lock record",
+    );
+    let hold = store.app.post(&format!("/api/tfstates/{net}/lock"), &json!({ "reason": "we move" }));
+    hold.send().await.expect(200);
+    store.app.get(&format!("/api/orgs/{ORG}/tfstate-locks")).send().await.expect(200);
+    Store::assert_one(
+        &store.with(&StateLockEntry::key(&org, net), None).await,
+        "its lock is not in the list of locks",
     );
     assert_eq!(store.problems().await, [""; 0]);
 }

@@ -10,9 +10,11 @@ use bytes::Bytes;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
-use statewright_shared::domain::names::{Login, TokenName};
+use statewright_shared::domain::ids::StateId;
+use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::domain::role::Role;
-use statewright_shared::ports::{BlobKey, Blobs as _, Ids, Ledger, Order, Query};
+use statewright_shared::layout::{StateLock, StateLockEntry, delete, put};
+use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, Ledger, Order, Query};
 use statewright_shared::services::identity::tokens;
 use statewright_shared::services::maintenance::{check, check_states, sweep};
 use statewright_shared::settings::{Retention, Settings, StateLimits};
@@ -867,6 +869,57 @@ async fn lists_come_in_pages_and_so_do_the_locks_of_an_organization() {
             let of: Vec<_> = found.iter().map(|it| (&it["state"], &it["lock"]["ID"])).collect();
             assert_eq!(of, [(&json!("s003"), &json!("s003")), (&json!("s204"), &json!("s204"))]);
         }
+    }
+}
+
+/// They took and ended locks without entries in the organization's list.
+#[tokio::test]
+async fn the_list_has_the_locks_of_older_programs() {
+    let app = TestApp::memory().await;
+    let (net, org) = (Net::new(&app), OrgName::parse(ORG).unwrap());
+    net.lock("run").await.expect(200);
+    let id = StateId::parse(net.shown().await["id"].as_str().unwrap()).unwrap();
+    let (ledger, entry) = (&app.context.ledger, StateLockEntry::key(&org, id));
+    let listed = async || {
+        let page = app.get(&format!("/api/orgs/{ORG}/tfstate-locks")).send().await.expect(200);
+        page["locks"].as_array().unwrap().len()
+    };
+    ledger.commit(vec![delete(entry.clone(), Expect::Any)]).await.unwrap();
+    assert_eq!(listed().await, 1, "the first list reads every lock");
+    assert!(ledger.get(&entry).await.unwrap().is_some(), "and makes its entry");
+    let ended = StateLock { holder: None, ended: vec!["run".to_owned()] };
+    let revision = app.context.ids.revision();
+    ledger.commit(vec![put(StateLock::key(id), Expect::Any, revision, &ended)]).await.unwrap();
+    assert_eq!(listed().await, 0, "the lock decides, not its entry");
+    net.lock("run-2").await.expect(200);
+    assert_eq!(listed().await, 1);
+    net.unlock("run-2").await.expect(200);
+    assert_eq!(listed().await, 0);
+    assert!(ledger.get(&entry).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_lock_says_whether_its_holder_has_written() {
+    for app in every_store().await {
+        let net = Net::new(&app);
+        net.write(&text(1, &["a"]), None).await.expect(200);
+        net.lock("run").await.expect(200);
+        let api = net.api().await;
+        let wrote = async || {
+            let listed = app.get(&format!("/api/orgs/{ORG}/tfstate-locks")).send().await.expect(200);
+            let id = net.shown().await["id"].clone();
+            let of_it = listed["locks"].as_array().unwrap().iter().find(|it| it["stateId"] == id);
+            let alone = app.get(&format!("{api}/lock")).send().await.expect(200)["wrote"].clone();
+            let shown = net.shown().await["lock"]["wrote"].clone();
+            (shown, alone, of_it.unwrap()["lock"]["wrote"].clone())
+        };
+        assert_eq!(wrote().await, (json!(false), json!(false), json!(false)));
+        net.write(&text(2, &["a", "b"]), Some("run")).await.expect(200);
+        assert_eq!(wrote().await, (json!(true), json!(true), json!(true)));
+        net.unlock("run").await.expect(200);
+        let by_hand = json!({ "reason": "we move" });
+        let held = app.post(&format!("{api}/lock"), &by_hand).send().await.expect(200);
+        assert_eq!(held["wrote"], false);
     }
 }
 

@@ -157,6 +157,8 @@ fn read_all() -> Files {
         state_graph
         state_head
         state_lock
+        state_lock_entry
+        state_locks_listed
         state_schemas
         state_version
         token

@@ -117,11 +117,13 @@ pub struct Lock {
     pub by_hand: bool,
     /// Whether the state's policy lets another caller take it.
     pub expired: bool,
+    /// Whether its holder has written the current version of the state.
+    pub wrote: bool,
 }
 
 impl Lock {
     /// Makes the wire form of a lock, with its age now.
-    pub fn of(holder: StateHolder, expired: bool, now: Timestamp) -> Self {
+    pub fn of(holder: StateHolder, expired: bool, wrote: bool, now: Timestamp) -> Self {
         let StateHolder { info, by, since, by_hand, .. } = holder;
         Self {
             id: info.id,
@@ -135,6 +137,7 @@ impl Lock {
             age_seconds: now.since(since).as_secs(),
             by_hand,
             expired,
+            wrote,
         }
     }
 }

@@ -234,7 +234,8 @@ pub(crate) async fn get(
 fn shown_lock(app: &App, found: &WithLock) -> Option<Lock> {
     let holder = found.lock.as_ref()?.value.holder.clone()?;
     let expired = states::locks::has_expired(&found.head.value, &holder, app.now());
-    Some(Lock::of(holder, expired, app.now()))
+    let wrote = states::locks::has_written(&found.head.value, &holder);
+    Some(Lock::of(holder, expired, wrote, app.now()))
 }
 
 /// Changes the name, the labels or the policy of a state.
@@ -320,7 +321,7 @@ pub(crate) async fn lift_protection(
     no_content()
 }
 
-/// The locks that are held in an organization: those of one page of its states.
+/// A page of the locks that are held in an organization.
 pub(crate) async fn locks(
     State(app): State<App>,
     caller: Caller,
@@ -330,11 +331,11 @@ pub(crate) async fn locks(
     caller.lists(&app, &org).await?;
     let (held, next) = states::locks::list(&app, &caller, &org, position(&query)?).await?;
     let now = app.now();
-    let listed = |Held { state, holder, has_expired }| ListedLock {
+    let listed = |Held { state, holder, has_expired, has_written }| ListedLock {
         state_id: state.entry.id.to_string(),
         project: state.address.project.into(),
         state: state.address.state.into(),
-        lock: Lock::of(holder, has_expired, now),
+        lock: Lock::of(holder, has_expired, has_written, now),
     };
     json_list(Locks {
         locks: held.into_iter().map(listed).collect(),
@@ -360,7 +361,7 @@ pub(crate) async fn lock_by_hand(
     let (address, holder) = states::locks::lock_by_hand(&app, &caller, &state, &reason.reason).await?;
     context.state_named(&address);
     context.detail(format!("by hand: {}", shortened(&reason.reason)));
-    json(&Lock::of(holder, false, app.now()))
+    json(&Lock::of(holder, false, false, app.now()))
 }
 
 /// Unlocks a state with any holder, with a reason.

@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::domain::names::{OrgName, StateAddress};
 use crate::layout::{
-    DeletedState, FormerStateName, Record, RejectedState, StateEntry, StateHead, StateLock, StateVersion,
-    StoredLabelPolicy,
+    DeletedState, FormerStateName, Record, RejectedState, StateEntry, StateHead, StateLock, StateLockEntry,
+    StateLocksListed, StateVersion, StoredLabelPolicy,
 };
 use crate::ports::{Inventory, Item, Order};
 use crate::services::keys::data_keys;
@@ -103,8 +103,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
             Err(words) => report.problems.push(format!("its name: {words}")),
         }
     }
-    let lock = found(store::read(ctx, &StateLock::key(id)).await)?;
-    report.problems.extend(lock.err().map(|words| format!("its lock: {words}")));
+    report.problems.extend(lock_problem(ctx, id, &head).await?);
     match found(states::schemas::read(ctx, id).await)?.map(|schemas| schemas.is_some()) {
         Ok(true) if !head.has_schemas => {
             report.problems.push("its head says that it has no schemas".to_owned())
@@ -128,6 +127,26 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
     }
     report.problems.extend(data_keys::key_problems(ctx, KeyOwner::State(id)).await?);
     Ok(report)
+}
+
+/// The problem with the lock of a state, as text.
+async fn lock_problem(ctx: &Context, id: StateId, head: &StateHead) -> Result<Option<String>, Error> {
+    let (key, org) = (StateLock::key(id), &head.address.org);
+    let lock = match found(store::read(ctx, &key).await)? {
+        Ok(Some(lock)) => lock,
+        Ok(None) => return Ok(None),
+        Err(words) => return Ok(Some(format!("its lock: {words}"))),
+    };
+    // Before the first list of locks, those of older programs have no entries.
+    let needs_entry = lock.value.holder.is_some()
+        && head.deleted.is_none()
+        && store::get(ctx, &StateLocksListed::key(org)).await?.is_some();
+    if !needs_entry || store::get(ctx, &StateLockEntry::key(org, id)).await?.is_some() {
+        return Ok(None);
+    }
+    // The entry moves with the lock: if that is unchanged, the entry did not move while it was read.
+    let has_moved = store::get(ctx, &key).await?.is_none_or(|now| now.revision != lock.revision);
+    Ok((!has_moved).then(|| "its lock is not in the list of locks".to_owned()))
 }
 
 async fn check_versions(

@@ -3,20 +3,28 @@
 //! A client that did not see the answer may send either twice. The lock's ID identifies the repetition. The item
 //! stays after the lock ends, with the IDs of ended locks, so that a repeated unlock differs from an attempt to
 //! unlock the lock of another user.
+//!
+//! The commit that takes or ends a lock also writes or deletes an entry in the organization's list of locks, so that a
+//! list reads the states that are locked and no others. The lock decides, not the entry.
 
 use futures::StreamExt;
 
-use super::{ListFilter, Listed, StateRef, WithLock};
+use super::{LIST_PAGE, Listed, StateRef, WithLock};
 use crate::context::Context;
+use crate::domain::access::{Tags, Unit};
+use crate::domain::ids::StateId;
 use crate::domain::names::{OrgName, StateAddress};
 use crate::domain::role::Right;
 use crate::domain::tfstate::LockInfo;
-use crate::layout::{StateHead, StateHolder, StateLock, Stored};
-use crate::ports::{Expect, Timestamp};
+use crate::layout::{
+    self, StateHead, StateHolder, StateLock, StateLockEntry, StateLocksListed, Stored, check,
+};
+use crate::ports::{Expect, Item, Timestamp, Write};
 use crate::services::audit::About;
 use crate::services::caller::{Caller, Taken, What};
 use crate::services::error::{AccessError, InvalidInput, StateError};
 use crate::services::states;
+use crate::services::store::page;
 use crate::services::store::retry::Attempts;
 use crate::services::{Error, audit, store};
 use crate::settings::StateLimits;
@@ -144,13 +152,16 @@ async fn take(ctx: &Context, caller: &Caller, found: &WithLock, holder: &StateHo
             end(&mut next, ended);
         }
         next.holder = Some(holder.clone());
-        let write = store::put(ctx, key.clone(), expect, &next);
+        let writes = vec![
+            store::put(ctx, key.clone(), expect, &next),
+            entry_write(ctx, &found.head.value.address.org, found.id, holder),
+        ];
         let entry = audit::entry(ctx, "state.lock", &About::State(&found.head.value.address));
         let entry = entry.saying(match holder.by_hand {
             true => format!("by hand: {}", holder.info.info),
             false => format!("lock {}", short(&holder.info.id)),
         });
-        match audit::commit_by_writer(ctx, vec![write], entry).await? {
+        match audit::commit_by_writer(ctx, writes, entry).await? {
             Ok(()) => return Ok(()),
             // Another caller was first. The refusal has the lock as it is now.
             Err(refusal) => lock = refusal.current.as_ref().map(Stored::read).transpose()?,
@@ -164,9 +175,20 @@ pub fn has_expired(head: &StateHead, holder: &StateHolder, now: Timestamp) -> bo
     let Some(seconds) = head.policy.lock_expires_after(is_for_plan).filter(|_| !holder.by_hand) else {
         return false;
     };
-    let wrote = head.under.as_ref().is_some_and(|under| under.lock == holder.info.id);
+    let wrote = has_written(head, holder);
     let alive = head.last_write.filter(|_| wrote).map_or(holder.since, |at| at.max(holder.since));
     now.since(alive).as_secs() >= seconds
+}
+
+/// Whether the current version of the state was written under this lock.
+pub fn has_written(head: &StateHead, holder: &StateHolder) -> bool {
+    head.under.as_ref().is_some_and(|under| under.lock == holder.info.id)
+}
+
+/// The write of a lock's entry in the list, which goes with the write of the lock.
+fn entry_write(ctx: &Context, org: &OrgName, state: StateId, holder: &StateHolder) -> Write {
+    let entry = StateLockEntry { since: holder.since };
+    store::put(ctx, StateLockEntry::key(org, state), Expect::Any, &entry)
 }
 
 fn end(lock: &mut StateLock, id: String) {
@@ -246,8 +268,10 @@ pub async fn unlock(
         standing.check_may_end(&taken(&holder), what)?;
         let mut next = lock.value.clone();
         end(&mut next, holder.info.id.clone());
-        let key = StateLock::key(state_id);
-        let write = store::put(ctx, key, lock.unchanged(), &next);
+        let writes = vec![
+            store::put(ctx, StateLock::key(state_id), lock.unchanged(), &next),
+            layout::delete(StateLockEntry::key(&of.org, state_id), Expect::Any),
+        ];
         let entry = audit::entry(ctx, "state.unlock", &About::State(&of));
         let how = unlocked.describe(caller);
         // The request knows the reason that a person gave.
@@ -256,7 +280,7 @@ pub async fn unlock(
             None => how,
         };
         let entry = entry.saying(detail);
-        if audit::commit_by_writer(ctx, vec![write], entry).await?.is_ok() {
+        if audit::commit_by_writer(ctx, writes, entry).await?.is_ok() {
             return Ok((address, unlocked));
         }
     }
@@ -271,10 +295,14 @@ pub struct Held {
     pub holder: StateHolder,
     /// Whether the state's policy lets another caller take it.
     pub has_expired: bool,
+    /// Whether its holder has written the current version of the state.
+    pub has_written: bool,
 }
 
-/// The held locks of one page of an organization's states, with the start of the next page. One query, and two reads
-/// for each state of the page, some at the same time.
+/// One page of the held locks of an organization that the caller may see, with the start of the next page. A query and
+/// a read, and two reads for each lock, some at the same time.
+///
+/// The first list of an organization also reads the lock of each of its states, since older programs made no entries.
 ///
 /// # Errors
 /// [`AccessError::NoOrg`].
@@ -284,24 +312,63 @@ pub async fn list(
     org: &OrgName,
     after: Option<String>,
 ) -> Result<(Vec<Held>, Option<String>), Error> {
-    let (listed, next) = states::list(ctx, caller, org, &ListFilter::default(), after).await?;
-    let read = |state: Listed| async move {
-        // A state that was deleted meanwhile holds no lock.
-        let found = match states::find_with_lock(ctx, caller, &StateRef::Id(state.entry.id)).await {
-            Err(Error::State(StateError::NotFound(_))) => None,
-            found => found?,
-        };
-        let Some(WithLock { head, lock: Some(lock), .. }) = found else { return Ok(None) };
-        let held = lock.value.holder.map(|holder| {
-            let has_expired = has_expired(&head.value, &holder, ctx.now());
-            Held { state, holder, has_expired }
-        });
-        Ok::<_, Error>(held)
+    let sight = caller.lists(ctx, org).await?;
+    // A position is valid only within the prefix.
+    let after = after.filter(|after| after.starts_with(&StateLockEntry::of_org(org).sort));
+    let entries = || page::read(ctx, StateLockEntry::of_org(org), after.clone(), LIST_PAGE);
+    let listed_key = StateLocksListed::key(org);
+    let (listed, found) = futures::try_join!(store::read(ctx, &listed_key), entries())?;
+    let (entries, next) = match listed {
+        Some(_) => found,
+        None => {
+            enter_all(ctx, org).await?;
+            entries().await?
+        }
     };
-    let mut reads = futures::stream::iter(listed.into_iter().map(read)).buffered(READ_AT_ONCE);
+    let read = |item: Item| async move {
+        let id = StateLockEntry::state_in(&item.key)?;
+        // An older program may have unlocked or erased the state.
+        let Some(WithLock { head, lock: Some(lock), .. }) = super::read_state(ctx, id, true).await? else {
+            return Ok(None);
+        };
+        let head = head.value;
+        let Some(holder) = lock.value.holder.filter(|_| head.deleted.is_none()) else { return Ok(None) };
+        let has_expired = has_expired(&head, &holder, ctx.now());
+        let has_written = has_written(&head, &holder);
+        let state = Listed { entry: states::entry_of(id, &head), address: head.address };
+        Ok::<_, Error>(Some(Held { state, holder, has_expired, has_written }))
+    };
+    let mut reads = futures::stream::iter(entries.into_iter().map(read)).buffered(READ_AT_ONCE);
     let mut held = Vec::new();
     while let Some(one) = reads.next().await {
         held.extend(one?);
     }
+    held.retain(|one: &Held| {
+        sight.shows(&Unit::state(&one.state.address, Tags::Labels(&one.state.entry.labels)))
+    });
+    held.sort_by(|one, other| one.state.address.cmp(&other.state.address));
     Ok((held, next))
+}
+
+/// Makes the entries of all locks of an organization, those of older programs too.
+async fn enter_all(ctx: &Context, org: &OrgName) -> Result<(), Error> {
+    let enter = |state: Listed| async move {
+        let id = state.entry.id;
+        let Some(lock) = store::read(ctx, &StateLock::key(id)).await? else { return Ok(()) };
+        let Some(holder) = &lock.value.holder else { return Ok(()) };
+        let writes = vec![check(StateLock::key(id), lock.unchanged()), entry_write(ctx, org, id, holder)];
+        // A refusal means that the lock has moved, and its entry with it.
+        let _ = store::commit(ctx, writes).await?;
+        Ok::<_, Error>(())
+    };
+    let all = super::all(ctx, org).await?;
+    let mut entered = futures::stream::iter(all.into_iter().map(enter)).buffer_unordered(READ_AT_ONCE);
+    while let Some(done) = entered.next().await {
+        done?;
+    }
+    let listed = StateLocksListed { at: ctx.now() };
+    let write = store::put(ctx, StateLocksListed::key(org), Expect::Any, &listed);
+    // It has no condition, so it cannot be refused.
+    let _ = store::commit(ctx, vec![write]).await?;
+    Ok(())
 }

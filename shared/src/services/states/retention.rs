@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::layout::{
     Broken, DeletedState, Due, FormerStateName, FormerStateNameEntry, KeptState, Record, RejectedState,
-    StateHead, StateLock, StateSchemas, StateVersion, WrappedDataKey, check, delete,
+    StateHead, StateLock, StateLockEntry, StateSchemas, StateVersion, WrappedDataKey, check, delete,
 };
 use crate::ports::{Expect, Item, Order};
 use crate::services::store::deletion::{commit_to_erase, erase_former_names, undeletable_until};
@@ -119,6 +119,7 @@ pub(crate) async fn erase_when_due(ctx: &Context, state: StateId, swept: &mut Sw
     }
     let writes = vec![
         delete(StateLock::key(state), Expect::Any),
+        delete(StateLockEntry::key(&head.value.address.org, state), Expect::Any),
         delete(StateSchemas::key(state), Expect::Any),
         delete(head_key, Expect::Any),
     ];

@@ -99,9 +99,10 @@ pub(super) async fn list(session: &Session) -> anyhow::Result<()> {
                 lock.doing(),
                 to_the_second(&lock.since),
                 age(lock.age_seconds),
+                lock.wrote().to_owned(),
                 lock.id.clone(),
             ]
         });
-        table(&["STATE", "HOLDER", "FOR", "SINCE", "AGE", "LOCK"], rows)
+        table(&["STATE", "HOLDER", "FOR", "SINCE", "AGE", "WROTE", "LOCK"], rows)
     })
 }

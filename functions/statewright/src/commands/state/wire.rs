@@ -120,6 +120,8 @@ pub(in crate::commands) struct Lock {
     pub(super) age_seconds: u64,
     pub(super) by_hand: bool,
     pub(super) expired: bool,
+    /// Absent in responses of older servers.
+    pub(super) wrote: Option<bool>,
 }
 
 /// A protection from deletion and destruction.
@@ -156,11 +158,21 @@ impl Lock {
         }
     }
 
+    /// Whether the holder has written, for a table.
+    pub(super) fn wrote(&self) -> &'static str {
+        match self.wrote {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "unknown",
+        }
+    }
+
     /// All of it, for people.
     pub(in crate::commands) fn describe(&self) -> String {
         let expired = if self.expired { "; expired, so the next client can take it over" } else { "" };
+        let wrote = if self.wrote == Some(true) { "; it wrote the current version" } else { "" };
         format!(
-            "{}, since {} ({}), {}; lock {}{expired}",
+            "{}, since {} ({}), {}; lock {}{wrote}{expired}",
             self.holder(),
             to_the_second(&self.since),
             age(self.age_seconds),
