@@ -212,6 +212,7 @@ async fn everything_else(functions: &Functions) {
     // By then the previous update is in the journal.
     up.says("item-00001 updating").await;
     export(&cli).await;
+    inspect_update().await;
     cli.run(["cancel", "--yes"]).await.assert_success();
     up.wait().await.assert_failure();
 

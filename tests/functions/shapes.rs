@@ -185,7 +185,7 @@ const REFUSES: &str = "CreateRole";
 
 /// Bodies that the document has and the package lacks, with the reason.
 const MORE_BODIES: &[(&str, &str)] = &[
-    ("/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel", "clients send one without anything in it"),
+    ("/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel", "people give a reason, clients do not"),
     ("/api/esc/environments/{org}/yaml/check", YAML),
     ("/api/esc/environments/{org}/yaml/open", YAML),
     ("/api/esc/environments/{org}/{project}/{environment}", YAML),
@@ -738,9 +738,12 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].deletedBy is not known", MORE),
     ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].mayUndelete is not known", MORE),
     ("GET /api/orgs/{org}/restore-stack: .deletedStacks[].until is not known", MORE),
+    ("GET /api/stacks/{org}/{project}/{stack}/updates*.outcome is not known", MORE),
+    ("GET /api/stacks/{org}/{project}/{stack}: .currentOperation.wrote is not known", MORE),
     ("GET /api/user/stacks: .stacks[].bytes is not known", MORE),
     ("GET /api/user/stacks: .stacks[].lastUpdateResult is not known", MORE),
     ("GET /api/user/stacks: .stacks[].links is missing", NO_CONSOLE),
+    ("GET /api/user/stacks: .stacks[].tags is not known", MORE),
     ("GET /api/user/stacks: .stacks[].version is not known", MORE),
     ("GET /api/user: .organizations[].role is missing", "it would take a read of each organization"),
 ];

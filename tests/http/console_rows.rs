@@ -63,6 +63,9 @@ async fn a_list_tells_how_the_last_update_of_each_stack_ended() {
     for (stack, result) in [(&good, "succeeded"), (&bad, "failed"), (&cancelled, "cancelled")] {
         let latest = stack.get("/updates/latest").send().await.expect(200);
         assert_eq!(one(stack)["lastUpdateResult"], result);
+        // Clients know two results.
+        let known = if result == "cancelled" { "failed" } else { result };
+        assert_eq!((&latest["info"]["result"], &latest["info"]["outcome"]), (&json!(known), &json!(result)));
         assert_eq!(one(stack)["version"], latest["version"], "{result}");
         assert!(one(stack)["bytes"].as_u64().unwrap() > 20, "{result}");
     }
@@ -74,6 +77,23 @@ async fn a_list_tells_how_the_last_update_of_each_stack_ended() {
     for name in ["lastUpdateResult", "version", "bytes"] {
         assert_eq!(one(&new).get(name), None, "{name}");
     }
+    // A few tags, the own ones first.
+    let tags: serde_json::Map<String, Value> =
+        (0..30).map(|number| (format!("t{number:02}"), json!("x"))).collect();
+    let mut of_client = tags.clone();
+    of_client.insert("pulumi:runtime".to_owned(), json!("yaml"));
+    app.patch(&format!("{}/tags", good.path), &Value::Object(of_client)).send().await.expect(204);
+    app.patch(&format!("{}/tags", bad.path), &json!({ "pulumi:runtime": "go", "team": "web" }))
+        .send()
+        .await
+        .expect(204);
+    let all = list("").await;
+    let one =
+        |stack: &Stack<'_>| all.iter().find(|one| one["projectName"] == stack.project.as_str()).unwrap();
+    let first: serde_json::Map<String, Value> = tags.into_iter().take(20).collect();
+    assert_eq!(one(&good)["tags"], Value::Object(first));
+    assert_eq!(one(&bad)["tags"], json!({ "pulumi:runtime": "go", "team": "web" }));
+    assert_eq!(one(&new).get("tags"), None);
     let failed = list("?lastUpdateResult=failed").await;
     let names: Vec<&Value> = failed.iter().map(|one| &one["projectName"]).collect();
     assert_eq!(names, [&json!(bad.project)]);

@@ -15,7 +15,7 @@ use statewright_shared::services::maintenance::check;
 use statewright_tests::app::{Answer, ORG, START, TestApp};
 
 use crate::states::text;
-use crate::world::Stack;
+use crate::world::{Run, Stack};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -88,6 +88,39 @@ fn summary(event: &Value) -> String {
         word(&event["event"]),
         word(&event["description"])
     )
+}
+
+#[tokio::test]
+async fn the_trail_has_the_reason_of_a_cancel() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    let cancel = async |run: &Run<'_>, body: &Value| {
+        app.post(&format!("{}/update/{}/cancel", stack.path, run.id), body).send().await
+    };
+    let run = stack.begin().await;
+    cancel(&run, &json!({ "reason": 7 })).await.refused(400);
+    cancel(&run, &json!({ "reason": "the runner\nis gone" })).await.expect(204);
+    cancel(&stack.begin().await, &json!({})).await.expect(204);
+    cancel(&stack.begin().await, &json!({ "reason": "x".repeat(999) })).await.expect(204);
+    cancel(&stack.preview().await, &json!({ "reason": "not needed" })).await.expect(204);
+    cancel(&stack.preview().await, &Value::Null).await.expect(204);
+    let all = events(&app, "").await;
+    let ends: Vec<String> = all
+        .into_iter()
+        .filter(|line| line.contains("update.cancel"))
+        .map(|line| line.replace(&stack.project, "web"))
+        .collect();
+    let begun = "alice update.cancel web/dev: begun by alice (first-start)".to_owned();
+    assert_eq!(
+        ends,
+        [
+            format!("{begun}; the runner is gone"),
+            begun.clone(),
+            format!("{begun}; {}", "x".repeat(200)),
+            "alice update.cancel web/dev: not needed".to_owned(),
+            "alice update.cancel web/dev".to_owned(),
+        ]
+    );
 }
 
 #[tokio::test]

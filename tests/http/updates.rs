@@ -131,6 +131,9 @@ async fn i1_one_writer_the_second_gets_the_holder_and_what_to_do() {
         words
     };
     let before = refusals().await;
+    let operation = async || stack.get("").send().await.expect(200)["currentOperation"].clone();
+    let expected = json!({ "kind": "refresh", "author": "bob", "started": START.seconds(), "wrote": false });
+    assert_eq!(operation().await, expected);
     for part in [
         "bob",
         "\"ci-runner\"",
@@ -157,9 +160,11 @@ async fn i1_one_writer_the_second_gets_the_holder_and_what_to_do() {
         .send()
         .await
         .expect(204);
-    let view = stack.get("").send().await.expect(200);
-    let operation = json!({ "kind": "refresh", "author": "bob", "started": START.seconds() });
-    assert_eq!(view["currentOperation"], operation);
+    let at = START.seconds() + 75;
+    let expected = json!({
+        "kind": "refresh", "author": "bob", "started": START.seconds(), "wrote": true, "lastWrite": at,
+    });
+    assert_eq!(operation().await, expected);
 }
 
 #[tokio::test]

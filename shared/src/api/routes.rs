@@ -62,11 +62,11 @@ use crate::wire::oidc::{
 };
 use crate::wire::protection::{NewProtection, Protection};
 use crate::wire::pulumi::{
-    BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, Capabilities, Checkpoint,
-    Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate, DefaultOrganization,
-    DeletedStacks, EngineEvent, EventBatch, Events, Imported, Member as OrgMember, Members as OrgMembers,
-    Plaintext, RenameStack, Renamed, RenewLease, RenewedLease, RestoreDeletedStack, ServiceHistory,
-    ServiceUpdate, Stack, StackMetadata, StackOutputs, StackPreviews, StackTag, Stacks, StartUpdate,
+    BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, CancelUpdate, Capabilities,
+    Checkpoint, Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate,
+    DefaultOrganization, DeletedStacks, EngineEvent, EventBatch, Events, Imported, Member as OrgMember,
+    Members as OrgMembers, Plaintext, RenameStack, Renamed, RenewLease, RenewedLease, RestoreDeletedStack,
+    ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate,
     StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
 };
 use crate::wire::resources::{
@@ -963,7 +963,7 @@ routes! {
     /// Cancel an update and keep what it saved
     POST "/api/stacks/{org}/{project}/{stack}/{kind}/{update}/cancel" => updates::cancel {
         auth: Token, needs: Plan, group: Head, audit: "update.cancel",
-        body: anything,
+        body: of::<CancelUpdate>, max: LOCK_BYTES_MAX,
         answer: NoContent, id: CancelUpdate_update,
     }
     /// Renew the lease of an update

@@ -235,6 +235,11 @@ pub struct CurrentOperation {
     pub author: String,
     /// When it started, in Unix seconds.
     pub started: i64,
+    /// Whether it has saved anything. Clients know neither this member nor the next.
+    pub wrote: bool,
+    /// When it last saved something, in Unix seconds.
+    #[serde(rename = "lastWrite", skip_serializing_if = "Option::is_none")]
+    pub last_write: Option<i64>,
 }
 
 /// `GET /api/user/stacks`.
@@ -271,6 +276,9 @@ pub struct StackSummary {
     /// The length of the state as it is stored, compressed, in bytes. Absent as `version` is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// The first 20 tags, those without a colon in their name first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
 }
 
 /// `GET /api/orgs/{org}/restore-stack`.
@@ -475,6 +483,14 @@ pub struct RenewedLease {
     pub token_expiration: i64,
 }
 
+/// `POST {update}/cancel`. Clients send no body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CancelUpdate {
+    /// The reason, for the audit log, which keeps the first 200 characters.
+    pub reason: Option<String>,
+}
+
 /// `POST {update}/complete`.
 #[derive(Debug, Deserialize)]
 pub struct CompleteUpdate {
@@ -659,6 +675,9 @@ pub struct UpdateInfo {
     /// `succeeded` or `failed`; a cancelled update is `failed`, since clients know no other word. `in-progress` or `not-started`
     /// for a preview, or an update that was found by its ID.
     pub result: &'static str,
+    /// How it ended: `succeeded`, `failed` or `cancelled`. Absent while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// When it ended, in Unix seconds.
     pub end_time: i64,
     /// The version that it made.

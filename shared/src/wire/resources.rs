@@ -254,7 +254,7 @@ pub struct ResourceHistoryEntry {
     pub update_id: String,
     /// The kind of the update, such as `update` or `destroy`.
     pub kind: String,
-    /// `succeeded` or `failed`.
+    /// `succeeded`, `failed` or `cancelled`.
     pub result: String,
     /// When the version was published, RFC 3339.
     pub time: String,

@@ -99,6 +99,7 @@ fn info(version: StackVersion) -> UpdateInfo {
         environment: version.detail.environment,
         config: version.detail.config,
         result: result(version.outcome),
+        outcome: Some(version.outcome.as_str().to_owned()),
         end_time: version.ended.seconds(),
         version: version.version,
         resource_changes: version.resource_changes,
@@ -178,11 +179,8 @@ fn infos(previews: Vec<Previewed>, latest_version: u64, now: Timestamp) -> Vec<S
 fn records_info(records: Previewed, latest_version: u64, now: Timestamp) -> ServiceUpdate {
     let Previewed { id, update, detail, summary } = records;
     let (outcome, ended) = match &update.status {
-        Status::Ended { outcome, at, .. } => (result(*outcome), at.seconds()),
-        Status::NotStarted => ("not-started", 0),
-        // Nothing ends a preview whose client is gone.
-        Status::Running { until, .. } if now > *until => ("failed", until.seconds()),
-        Status::Running { .. } | Status::Sealed { .. } => ("in-progress", 0),
+        Status::Ended { outcome, at, .. } => (Some(*outcome), at.seconds()),
+        Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } => (None, 0),
     };
     let makes_version = !update.dry_run && update.status != Status::NotStarted;
     let version = update.base_version.saturating_add(u64::from(makes_version));
@@ -197,7 +195,8 @@ fn records_info(records: Previewed, latest_version: u64, now: Timestamp) -> Serv
             message: detail.message,
             environment: detail.environment,
             config: detail.config,
-            result: outcome,
+            result: outcome.map_or("in-progress", result),
+            outcome: outcome.map(|outcome| outcome.as_str().to_owned()),
             end_time: ended,
             version,
             resource_changes: summary.map(|summary| summary.resource_changes),

@@ -13,7 +13,6 @@ use crate::api::request_context::RequestContext;
 use crate::api::response::{Answer, json_list, json_of, user_named};
 use crate::domain::deployment::Named;
 use crate::domain::resource_index::{Differences, PropertyChange, Row};
-use crate::domain::update::Outcome;
 use crate::services::Error;
 use crate::services::caller::Caller;
 use crate::services::error::InvalidInput;
@@ -200,15 +199,11 @@ pub(crate) async fn history(
 fn entry(change: Change) -> ResourceHistoryEntry {
     let Change { version, op, changes, has_more } = change;
     let message = version.detail.message.lines().next().filter(|message| !message.is_empty());
-    let result = match version.outcome {
-        Outcome::Succeeded => "succeeded",
-        Outcome::Failed | Outcome::Cancelled => "failed",
-    };
     ResourceHistoryEntry {
         version: version.version,
         update_id: version.update.to_string(),
         kind: version.kind.as_str().to_owned(),
-        result: result.to_owned(),
+        result: version.outcome.as_str().to_owned(),
         time: version.ended.to_rfc3339(),
         requested_by: user_named(&version.requester.login),
         message: message.map(str::to_owned),

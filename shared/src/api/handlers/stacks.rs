@@ -1,5 +1,7 @@
 //! Stacks: creates, finds, tags, configures, renames, imports and exports them.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -296,12 +298,21 @@ pub(crate) async fn list_stacks(
         version: listed.name.newest.as_ref().map(|newest| newest.version),
         last_update_result: listed.name.newest.as_ref().map(|newest| newest.outcome.as_str().to_owned()),
         bytes: listed.name.newest.as_ref().map(|newest| newest.bytes),
+        tags: listed_tags(listed.name.tags),
     };
     json_list(Stacks {
         stacks: listed.into_iter().map(summary).collect(),
         continuation_token: next.map(|next| write_position(&next)).transpose()?,
     })
     .await
+}
+
+/// The tags that a list shows: of 200, the first few, and those that clients set by themselves last.
+fn listed_tags(tags: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    const TAGS_LISTED_MAX: usize = 20;
+    let is_own = |(name, _): &(String, String)| !name.contains(':');
+    let (own, of_clients): (BTreeMap<_, _>, BTreeMap<_, _>) = tags.into_iter().partition(is_own);
+    own.into_iter().chain(of_clients).take(TAGS_LISTED_MAX).collect()
 }
 
 /// A page of the deleted stacks of an organization that can be undeleted.
@@ -401,6 +412,8 @@ pub(super) fn stack(view: StackView) -> Stack {
         kind: update.kind.as_str(),
         author: update.requester.login.to_string(),
         started: update.started().unwrap_or(update.created).seconds(),
+        wrote: view.saved.is_any,
+        last_write: view.saved.last.map(|at| at.seconds()),
     });
     let address = view.head.address;
     Stack {

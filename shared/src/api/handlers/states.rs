@@ -381,7 +381,7 @@ pub(crate) async fn unlock(
 }
 
 /// A reason, shortened for the audit log.
-fn shortened(reason: &str) -> String {
+pub(super) fn shortened(reason: &str) -> String {
     const REASON_CHARS_MAX: usize = 200;
     reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(REASON_CHARS_MAX).collect()
 }

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 
+use super::states::shortened;
 use crate::api::app::App;
 use crate::api::body::{Body, JsonBody};
 use crate::api::gateway::Gateway;
@@ -19,13 +20,14 @@ use crate::services::error::InvalidInput;
 use crate::services::stacks::StackView;
 use crate::services::store::compression::refuse_plaintext;
 use crate::services::store::stack_lookup;
+use crate::services::updates::log::Saved;
 use crate::services::updates::{Begun, NewUpdate, Started, log, room};
 use crate::services::work::SMALL_BYTES_MAX;
 use crate::services::{updates, work};
 use crate::wire::Both;
 use crate::wire::pulumi::{
-    AiSettings, BeginUpdate, BegunUpdate, CompleteUpdate, CreateUpdate, CreatedUpdate, OfStack, RenewLease,
-    RenewedLease, StartUpdate, StartedUpdate, UpdateStatus,
+    AiSettings, BeginUpdate, BegunUpdate, CancelUpdate, CompleteUpdate, CreateUpdate, CreatedUpdate, OfStack,
+    RenewLease, RenewedLease, StartUpdate, StartedUpdate, UpdateStatus,
 };
 
 /// Creates an update. This is the first call of clients that do not use [`begin_update`].
@@ -173,8 +175,8 @@ pub(crate) async fn begin_update(
 fn begin_answer(headers: &HeaderMap, begun: Begun) -> Answer {
     let base = begun.base;
     let has_base = begun.located.head.value.snapshot.is_some();
-    let view =
-        StackView { id: begun.located.id, head: begun.located.head.value, tags: begun.tags, running: None };
+    let (id, head) = (begun.located.id, begun.located.head.value);
+    let view = StackView { id, head, tags: begun.tags, running: None, saved: Saved::default() };
     let (created, started) = (create_answer(begun.started.update.to_string()), start_answer(begun.started));
     let answer = BegunUpdate {
         first: Both { first: created, second: started },
@@ -197,9 +199,19 @@ pub(crate) async fn cancel(
     context: RequestContext,
     StackPath(address): StackPath,
     UpdateText(update): UpdateText,
+    body: Body,
 ) -> Answer {
+    // The CLI sends no body.
+    let sent: Option<CancelUpdate> = if body.text.is_empty() { None } else { body.parse()? };
+    let reason = sent.and_then(|sent| sent.reason);
+    let reason = shortened(reason.as_deref().unwrap_or_default().trim());
+    // The record in the trail, which the cancel commits, adds who began the update.
+    if !reason.is_empty() {
+        context.detail(reason.clone());
+    }
     let by = updates::cancel(&app, &caller, &address, &update).await?;
-    context.detail(format!("begun by {} ({})", by.login, by.token));
+    let begun = format!("begun by {} ({})", by.login, by.token);
+    context.detail(if reason.is_empty() { begun } else { format!("{begun}; {reason}") });
     no_content()
 }
 

@@ -21,6 +21,7 @@ use super::store::deletion::deletion;
 use super::store::page::{self, Named};
 use super::store::stack_lookup::{Located, fetch_snapshot, locate, read_name, read_version};
 use super::store::stack_tags::check_tags;
+use super::updates::log::{self, Saved};
 use super::updates::takeover;
 use super::updates::takeover::locate_settled;
 use super::updates::{next_version, publish};
@@ -50,21 +51,28 @@ pub struct StackView {
     pub tags: BTreeMap<String, String>,
     /// The running update that holds the stack.
     pub running: Option<Update>,
+    /// What that update has saved.
+    pub saved: Saved,
 }
 
-/// Returns a stack with its tags and the update that holds it.
+/// Returns a stack with its tags and the update that holds it. While one runs, its record and the end of its log are
+/// read at the same time.
 ///
 /// # Errors
 /// Those of [`locate_settled`].
 pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Result<StackView, Error> {
     let Located { id, head } = locate_settled(ctx, caller, address).await?;
     let name = read_name(ctx, address).await?;
-    let running = match head.value.running {
-        Some(update) => store::read(ctx, &Update::key(update)).await?.map(|update| update.value),
-        None => None,
+    let (running, saved) = match head.value.running {
+        Some(update) => {
+            let key = Update::key(update);
+            let (record, saved) = futures::try_join!(store::read(ctx, &key), log::saved(ctx, update))?;
+            (record.map(|record| record.value), saved)
+        }
+        None => (None, Saved::default()),
     };
     let running = running.filter(|update| update.is_live(ctx.now()));
-    Ok(StackView { id, head: head.value, tags: name.value.tags, running })
+    Ok(StackView { id, head: head.value, tags: name.value.tags, running, saved })
 }
 
 /// The initial content of a stack.

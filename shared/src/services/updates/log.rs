@@ -179,6 +179,27 @@ pub(super) async fn last_slot(ctx: &Context, id: UpdateId) -> Result<Option<Last
         .transpose()
 }
 
+/// What a running update has saved so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Whether it has saved anything.
+    pub is_any: bool,
+    /// When it last saved something, if that is known: a slot that cannot be read must not keep its stack from being
+    /// shown, and from being unlocked.
+    pub last: Option<Timestamp>,
+}
+
+/// What is in the log of an update. One query. The seal of an empty log is nothing.
+pub(crate) async fn saved(ctx: &Context, id: UpdateId) -> Result<Saved, Error> {
+    let Some(item) = last_item(ctx, id).await? else { return Ok(Saved::default()) };
+    let slot = Slot::decode(&item.value).ok();
+    let is_seal = slot.as_ref().is_some_and(|slot| matches!(slot.content, Content::Seal(_)));
+    match is_seal && slot_number(&item)? == 1 {
+        true => Ok(Saved::default()),
+        false => Ok(Saved { is_any: true, last: slot.map(|slot| slot.at) }),
+    }
+}
+
 async fn last_item(ctx: &Context, id: UpdateId) -> Result<Option<Item>, Error> {
     let query = Slot::of_update(id).query(None, Order::Descending, 1);
     Ok(store::query(ctx, &query).await?.items.pop())

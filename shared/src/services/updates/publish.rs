@@ -239,13 +239,21 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
             SealedBy::Expiry => {}
         }
     }
-    entry.saying(match &seal.by {
+    let detail = match &seal.by {
         SealedBy::Client => seal.outcome.as_str().to_owned(),
-        SealedBy::Cancel(_) => format!("begun by {} ({})", by.login, by.token),
+        SealedBy::Cancel(_) => {
+            let begun = format!("begun by {} ({})", by.login, by.token);
+            // The request knows the reason that a person gave.
+            match entry.record.detail.as_deref().filter(|reason| !reason.is_empty()) {
+                Some(reason) => format!("{begun}; {reason}"),
+                None => begun,
+            }
+        }
         SealedBy::Expiry => {
             format!("failed, because its lease ran out; begun by {} ({})", by.login, by.token)
         }
-    })
+    };
+    entry.saying(detail)
 }
 
 /// The content of a log, up to where it was read.

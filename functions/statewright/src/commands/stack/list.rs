@@ -146,7 +146,7 @@ impl Running {
 impl From<server::Holder> for Running {
     /// A server does not say when the lease expires.
     fn from(holder: server::Holder) -> Self {
-        let server::Holder { update, kind, who, since } = holder;
+        let server::Holder { update, kind, who, since, .. } = holder;
         Self { update, kind, who, since: Some(since), until: None }
     }
 }

@@ -114,6 +114,8 @@ struct Info {
     version: u64,
     kind: String,
     result: String,
+    /// How it ended, in more words than the result. Absent in responses of older servers.
+    outcome: Option<String>,
     start_time: i64,
     end_time: i64,
     #[serde(default)]
@@ -130,7 +132,7 @@ impl From<Entry> for Line {
             version: info.version,
             update: update_id,
             kind: info.kind,
-            result: info.result,
+            result: info.outcome.unwrap_or(info.result),
             who: Who { user: requested_by.github_login, token: None },
             started: time(info.start_time),
             ended: time(info.end_time),

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use serde::Serialize;
+use serde_json::json;
 use statewright_shared::context::Context;
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::plural::count;
@@ -21,6 +22,9 @@ pub(super) struct Unlock {
     pub(super) ask: Ask,
     #[command(flatten)]
     stack: Named,
+    /// With --server: the reason, kept in the audit log.
+    #[arg(long, value_name = "WHY")]
+    reason: Option<String>,
     #[arg(long)]
     yes: bool,
 }
@@ -40,9 +44,9 @@ struct Ended {
     who: Who,
     since: Rfc3339,
     last_write: Option<Rfc3339>,
-    /// Whether it is known what was saved: a server does not say it.
+    /// Whether it has saved anything, if that is known: older servers do not say it.
     #[serde(skip)]
-    is_of_store: bool,
+    wrote: Option<bool>,
 }
 
 impl From<&Holder> for Ended {
@@ -53,31 +57,35 @@ impl From<&Holder> for Ended {
             who: Who::from(&holder.requester),
             since: Rfc3339(holder.since),
             last_write: holder.last_write.map(Rfc3339),
-            is_of_store: true,
+            wrote: Some(holder.last_write.is_some()),
         }
     }
 }
 
 impl From<server::Holder> for Ended {
     fn from(holder: server::Holder) -> Self {
-        let server::Holder { update, kind, who, since } = holder;
-        Self { update, kind, who, since, last_write: None, is_of_store: false }
+        let server::Holder { update, kind, who, since, wrote, last_write } = holder;
+        Self { update, kind, who, since, last_write, wrote }
     }
 }
 
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} by {} since {}", self.kind, self.update, self.who, self.since)?;
-        match self.last_write {
-            Some(at) => write!(f, ", last saved at {at}"),
-            None if self.is_of_store => f.write_str(", with nothing saved"),
-            None => Ok(()),
+        match (self.last_write, self.wrote) {
+            (Some(at), _) => write!(f, ", last saved at {at}"),
+            (None, Some(false)) => f.write_str(", with nothing saved"),
+            (None, Some(true) | None) => Ok(()),
         }
     }
 }
 
 pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow::Result<()> {
-    let Unlock { stack, yes, .. } = unlock;
+    let Unlock { stack, reason, yes, .. } = unlock;
+    anyhow::ensure!(
+        reason.is_none() || matches!(place, Place::Server(_)),
+        "--reason is for a server, which keeps it in its audit log: add --server, or leave the reason out"
+    );
     let for_plan = |error| of_command(error, Role::Plan);
     let holder = match place {
         Place::Store(store) => {
@@ -100,7 +108,9 @@ pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow
             let operator = stack.operator(&store.ctx).await?;
             updates::cancel(&store.ctx, &operator, address, &ended.update).await?;
         }
-        Place::Server(client) => cancel_at(client, address, &ended.update).await.map_err(for_plan)?,
+        Place::Server(client) => {
+            cancel_at(client, address, &ended.update, reason.as_deref()).await.map_err(for_plan)?;
+        }
     }
     progress.finish_and_clear();
     out.answer(&Unlocked { stack: address.to_string(), ended }, |unlocked| {
@@ -109,9 +119,18 @@ pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow
 }
 
 /// Clients write `update` as the kind of every update. A cancelled update may be cancelled again.
-async fn cancel_at(client: &Client, address: &StackAddress, update: &str) -> anyhow::Result<()> {
-    let path = server::path(address, &["update", update, "cancel"]);
-    client.send(Call::post(path).repeatable()).await?;
+async fn cancel_at(
+    client: &Client,
+    address: &StackAddress,
+    update: &str,
+    reason: Option<&str>,
+) -> anyhow::Result<()> {
+    let call = Call::post(server::path(address, &["update", update, "cancel"]));
+    let call = match reason {
+        Some(reason) => call.json(&json!({ "reason": reason })),
+        None => call,
+    };
+    client.send(call.repeatable()).await?;
     Ok(())
 }
 

@@ -36,11 +36,15 @@ pub(super) struct Stack {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Operation {
     kind: String,
     author: String,
     /// In Unix seconds.
     started: i64,
+    /// Whether it has saved anything. Absent in responses of older servers.
+    wrote: Option<bool>,
+    last_write: Option<i64>,
 }
 
 /// The update that holds a stack.
@@ -49,6 +53,9 @@ pub(super) struct Holder {
     pub(super) kind: String,
     pub(super) who: Who,
     pub(super) since: Rfc3339,
+    /// Whether it has saved anything, if the server tells it.
+    pub(super) wrote: Option<bool>,
+    pub(super) last_write: Option<Rfc3339>,
 }
 
 impl Stack {
@@ -62,9 +69,16 @@ impl Stack {
 
     /// The update that holds the stack now.
     pub(super) fn holder(self) -> Option<Holder> {
-        let Operation { kind, author, started } = self.current_operation?;
-        let since = Rfc3339(Timestamp::from_seconds(started));
-        Some(Holder { update: self.active_update, kind, who: Who { user: author, token: None }, since })
+        let Operation { kind, author, started, wrote, last_write } = self.current_operation?;
+        let time = |seconds| Rfc3339(Timestamp::from_seconds(seconds));
+        Some(Holder {
+            update: self.active_update,
+            kind,
+            who: Who { user: author, token: None },
+            since: time(started),
+            wrote,
+            last_write: last_write.map(time),
+        })
     }
 }
 
