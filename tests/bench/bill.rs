@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -103,6 +104,8 @@ struct Lane {
     cli: PulumiCli,
     prices: Prices,
     detail: bool,
+    /// Whether something cost more than its limit.
+    is_over: AtomicBool,
 }
 
 /// Does all the work for each size, and prints its cost.
@@ -131,19 +134,24 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     );
     // On a store of its own, where nothing else was done today.
     let trail = Lane::new(&arguments).await?.trail().await?;
-    Lane::new(&arguments).await?.person().await?;
+    let is_person_over = Lane::new(&arguments).await?.person().await?;
     if arguments.team {
-        return Box::pin(lane.team(trail)).await;
+        Box::pin(lane.team(trail)).await?;
+    } else {
+        for size in &arguments.sizes {
+            lane.life(*size, &arguments).await?;
+        }
+        println!(
+            "the audit trail of an `up` of {} and its preview, {} bytes: {:.7} to store, {:.7} to erase; \
+             {:.7} to sign a day",
+            TEAM_PROJECT[0], trail.bytes, trail.writing, trail.erasing, trail.signing
+        );
+        lane.idle().await?;
     }
-    for size in &arguments.sizes {
-        lane.life(*size, &arguments).await?;
+    match is_person_over || lane.is_over.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("a limit is exceeded: the table has OVER next to it")),
+        false => Ok(()),
     }
-    println!(
-        "the audit trail of an `up` of {} and its preview, {} bytes: {:.7} to store, {:.7} to erase; \
-         {:.7} to sign a day",
-        TEAM_PROJECT[0], trail.bytes, trail.writing, trail.erasing, trail.signing
-    );
-    lane.idle().await
 }
 
 impl Lane {
@@ -155,7 +163,7 @@ impl Lane {
         let cli =
             PulumiCli::new().backend(&app.url).token(&app.token).patience(Duration::from_secs(4 * 3600));
         let (prices, detail) = (Prices::load()?, arguments.detail);
-        let lane = Self { gateway, names, app, cli, prices, detail };
+        let lane = Self { gateway, names, app, cli, prices, detail, is_over: AtomicBool::new(false) };
         // The first command of a home asks for its user, and a server's first requests fill its caches.
         lane.cli.bench_project("warm", &[("count", "1"), ("secretEvery", "1")]);
         lane.cli.run(["stack", "init", "warm"]).await.assert_success();
@@ -264,21 +272,24 @@ impl Lane {
         Ok(Trail { writing, erasing, signing, bytes })
     }
 
-    /// An hour of a person at the console.
+    /// An hour of a person at the console. Returns whether it costs more than its limit.
     #[expect(clippy::print_stdout, reason = "a command's output")]
-    async fn person(&self) -> io::Result<()> {
+    async fn person(&self) -> io::Result<bool> {
         let update = person::prepare(&self.app, &self.cli).await?;
         let before = self.gateway.usage();
         let requests = person::work(&self.app, &update).await?;
         let usage = self.gateway.usage() - before;
         let dollars =
             self.prices.of(&usage.billed())? + self.prices.of(&serving::of_requests(&requests, &usage))?;
+        let is_over = dollars > person::LIMIT;
         println!(
-            "an hour at the console, ten minutes of it watching an update: {} requests, {dollars:.6} dollars ({})",
+            "an hour at the console, ten minutes of it watching an update: {} requests, {dollars:.6} dollars \
+             (limit {}{})",
             requests.len(),
-            if dollars <= person::LIMIT { format!("limit {}", person::LIMIT) } else { "over".to_owned() }
+            person::LIMIT,
+            if is_over { ", OVER" } else { "" }
         );
-        Ok(())
+        Ok(is_over)
     }
 
     /// The month of a team of 50: the maximum, where every `up` creates everything, and the minimum, where none
@@ -440,7 +451,9 @@ impl Lane {
         let compared = |limits: &[(&str, usize, f64)], dollars: f64| {
             let limit = limits.iter().find(|(work, resources, _)| *work == what && *resources == size);
             limit.map_or_else(String::new, |(_, _, limit)| {
-                format!("{limit:.4}{}", if dollars < *limit { "" } else { " OVER" })
+                let is_over = dollars >= *limit;
+                self.is_over.fetch_or(is_over, Ordering::Relaxed);
+                format!("{limit:.4}{}", if is_over { " OVER" } else { "" })
             })
         };
         let limit = compared(&LIMITS, dollars);

@@ -66,7 +66,7 @@ async fn a_person_follows_a_stack_from_the_clients_link() {
     page.click("nav a:has-text('Stacks and states')").await;
     page.sees(".item:has-text('dev')").await;
     page.check_page("console-list").await;
-    page.fill("[aria-label='Filter by name or label']", "nothing like it").await;
+    page.fill("[aria-label='Filter by name, tag or label']", "nothing like it").await;
     page.sees("text=Nothing matches these filters").await;
     assert!(page.url().await.ends_with("/-/stacks?q=nothing+like+it"), "{}", page.url().await);
 
@@ -133,6 +133,26 @@ async fn a_person_follows_a_stack_from_the_clients_link() {
     page.open(&format!("{console}/{ORG}/neo/tasks/1")).await;
     page.sees("text=This server has no assistant").await;
     page.check_page("console-not-here").await;
+
+    // Tags of stacks and labels of states group the list, and are found.
+    cli.run(["stack", "tag", "set", "team", "shop"]).await.assert_success();
+    let labelled = json!({ "project": "net", "labels": { "team": "network" } });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &labelled).send().await.expect(200);
+    page.open(&format!("{console}/{ORG}/-/stacks")).await;
+    page.sees(".item:has-text('team=shop')").await;
+    let select = "label:has-text('Group by') select";
+    page.run(&json!({ "command": "select", "what": select, "value": "team" })).await;
+    page.sees("section[aria-label='shop'] .item:has-text('web/dev')").await;
+    page.sees("section[aria-label='network'] .item:has-text('net/default')").await;
+    for (words, found) in [("team=shop", "web/dev"), ("team=network", "net/default")] {
+        page.fill("[aria-label='Filter by name, tag or label']", words).await;
+        page.sees(".title-row:has-text('1 of 2')").await;
+        page.sees(&format!(".item:has-text('{found}')")).await;
+    }
+    let url = page.url().await;
+    assert!(url.contains("group=team") && url.contains("q=team%3Dnetwork"), "{url}");
+    page.open(&url).await;
+    page.sees("section[aria-label='network'] .item:has-text('net/default')").await;
 }
 
 /// What changed the item `database`, whose second version has another value, and what is around it.
@@ -211,10 +231,19 @@ async fn a_running_update_is_watched_and_cancelled() {
     page.sees(".step:has-text('item-00000')").await;
     page.check_page("console-live").await;
     page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.sees("tr:has-text('slow/dev') td:has-text('wrote')").await;
     page.click("td button:has-text('Cancel')").await;
+    page.fill("[role=alertdialog] textarea", "it was started by mistake").await;
     page.click("[role=alertdialog] button:has-text('Cancel the update')").await;
     page.sees("text=No update holds a stack").await;
     up.wait().await.assert_failure();
+    page.open(&format!("{console}/{ORG}/-/audit?event=update.cancel")).await;
+    page.sees("tr:has-text('slow/dev'):has-text('it was started by mistake')").await;
+    // Clients call it failed, as they know no other word. People do.
+    for page_of_it in ["", "/updates", "/updates/1", "/versions"] {
+        page.open(&format!("{console}/{ORG}/slow/dev{page_of_it}")).await;
+        page.sees("main .badge:text-is('Cancelled')").await;
+    }
     let kept = names(&state(&app, "slow").await);
     assert!(kept.starts_with(&["slow-dev", "default", "item-00000"].map(str::to_owned)), "{kept:?}");
     page.open(&format!("{console}/{ORG}")).await;

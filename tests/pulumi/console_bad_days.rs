@@ -155,6 +155,7 @@ async fn an_update_that_ends_while_it_is_cancelled_has_ended() {
     assert!(ended.status.is_success(), "{}", ended.text());
     let refused = app.request(Method::POST, &format!("{update}/cancel")).send().await.expect(409);
     assert_eq!(refused["reason"], "nothing_to_cancel", "{refused}");
+    page.fill("[role=alertdialog] textarea", "it hangs").await;
     page.click("[role=alertdialog] button:has-text('Cancel the update')").await;
     page.sees("[role=alertdialog] [role=alert]:has-text('It has ended by itself meanwhile')").await;
     page.click("[role=alertdialog] button:has-text('Leave it')").await;

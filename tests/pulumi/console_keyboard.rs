@@ -70,7 +70,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     // The list, one stack, and a secret of it.
     page.enter("link", "Stacks and states").await;
     page.arrives(&format!("{console}/{ORG}/-/stacks")).await;
-    page.reach("searchbox", "Filter by name or label").await;
+    page.reach("searchbox", "Filter by name, tag or label").await;
     page.types("web").await;
     page.sees(".title-row:has-text('1 of 3')").await;
     page.enter("link", "dev").await;
@@ -165,9 +165,11 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.enter("link", "Watch it").await;
     page.arrives(&format!("{running}/updates/1")).await;
     page.sees(".step:has-text('item-00000')").await;
-    page.asks("Cancel").await;
+    asks(&mut page, "Cancel").await;
+    page.reach("textbox", "Reason, for the audit trail").await;
+    page.types("it was started by mistake").await;
     page.enter("button", "Cancel the update").await;
-    page.sees(".badge:has-text('Failed')").await;
+    page.sees("main .badge:text-is('Cancelled')").await;
     page.keeps_focus().await;
     up.wait().await.assert_failure();
     assert!(names(&state(&app, "slow").await).contains(&"item-00000".to_owned()));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use statewright_shared::domain::update::LEASE;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::console::{signed_in, signed_in_as};
 use statewright_tests::issuer::Issuer;
@@ -313,6 +314,24 @@ async fn the_server_is_shown_to_its_admins_and_issuers_are_added() {
     page.sees("text=There is nothing at this address").await;
     let text = page.text().await;
     assert!(!text.contains("Server\n") && !text.contains("Issuers"), "{text}");
+}
+
+#[tokio::test]
+async fn an_update_that_waits_for_a_sweep_is_shown() {
+    let app = TestApp::on_manual_clock(BACKEND).await;
+    app.post(&format!("/api/stacks/{ORG}/web"), &json!({ "stackName": "dev" })).send().await.expect(200);
+    let begin = json!({ "updateKind": "update", "program": {} });
+    app.post(&format!("/api/stacks/{ORG}/web/dev/begin-update"), &begin).send().await.expect(200);
+    app.advance(LEASE + Duration::from_secs(31));
+    let operator = format!("/{ORG}/-/operator");
+    let (mut page, console) = signed_in(&app, &operator).await;
+    let row = format!("[aria-label='Updates whose client is gone'] tr:has-text('{ORG}/web/dev')");
+    page.sees(&format!("{row}:has-text('{USER}')")).await;
+    page.check_page("console-server-waits").await;
+    app.sweep().await;
+    page.open(&format!("{console}{operator}")).await;
+    page.sees("text=Nothing waits").await;
+    assert!(!page.text().await.contains("web/dev"));
 }
 
 #[tokio::test]

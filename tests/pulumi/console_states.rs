@@ -30,8 +30,18 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     assert!(!page.text().await.contains("10.1.0.0/16"), "a value is shown");
     page.check_page("console-state-versions").await;
 
+    // Whether the holder has written.
+    page.open(&format!("{console}/{ORG}/-/states/net/prod")).await;
+    page.sees(".notice:has-text('nothing written yet')").await;
     page.open(&format!("{console}/{ORG}/-/locks")).await;
-    page.sees("td:has-text('carol@build')").await;
+    page.sees("tr:has-text('carol@build'):has-text('nothing written yet')").await;
+    post(&format!("{path}?ID=8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b"), &tfstate(3, "10.2.0.0/16")).await;
+    page.open(&format!("{console}/{ORG}/-/states/net/prod")).await;
+    page.sees(".notice:has-text('wrote')").await;
+    let new = json!({ "project": "app" });
+    let other = app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.sees("tr:has-text('carol@build'):has-text('has written')").await;
     page.check_page("console-locks").await;
     page.click("td button:has-text('Unlock')").await;
     page.sees("[role=alertdialog]").await;
@@ -40,6 +50,15 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     page.sees("text=No state is locked").await;
     page.open(&format!("{console}/{ORG}/-/audit?event=state.unlock")).await;
     page.sees("td:has-text('the build machine is gone')").await;
+
+    // One of the others is locked by hand.
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.click("button:has-text('Lock by hand')").await;
+    let select = "[role=alertdialog] select";
+    page.run(&json!({ "command": "select", "what": select, "value": other["id"] })).await;
+    page.fill("[role=alertdialog] textarea", "the network is moved").await;
+    page.click("[role=alertdialog] button:has-text('Lock it')").await;
+    page.sees("tr:has-text('app/default'):has-text('By hand'):has-text('the network is moved')").await;
     for (path, title) in
         [("members", "Members"), ("teams", "Teams"), ("grants", "Grants"), ("tokens", "Tokens")]
     {

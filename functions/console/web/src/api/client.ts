@@ -34,6 +34,7 @@ type Optional =
   | "of"
   | "on"
   | "organization"
+  | "outcome"
   | "outputs"
   | "protection"
   | "resourceChanges"

@@ -43,6 +43,9 @@ export type Protection = NonNullable<Stack["protection"]>;
 export type EnvironmentSummary = Got<"/api/esc/environments/{orgName}">["environments"][number];
 export type Revision = Got<"/api/esc/environments/{orgName}/{projectName}/{envName}/versions">[number];
 
+/** How an update ended, or that it runs. The `result` is what clients know, which call a cancelled update failed. */
+export const resultOf = (info: Update["info"]): string => info.outcome ?? info.result;
+
 /** The address of a stack. */
 export interface StackName {
   org: string;

@@ -58,7 +58,7 @@ function Row({ name, update, isPreview }: { name: StackName; update: Update; isP
         {info.message && <div className="faint ellipsis message">{plain(info.message)}</div>}
       </td>
       <td>
-        <Result result={info.result} />
+        <Result result={queries.resultOf(info)} />
       </td>
       <td>
         <Changes counts={info.resourceChanges} />

@@ -108,11 +108,12 @@ function Overview({ org }: { org: string }) {
   });
   // An older program did not say in the list how its updates ended: those are known of the newest stacks only.
   const unlisted = new Map(updates.map(({ one, update }) => [one.id, update]));
+  const lastResult = (one: StackSummary) => {
+    const update = unlisted.get(one.id);
+    return one.lastUpdateResult ?? (update ? queries.resultOf(update.info) : "succeeded");
+  };
   const failed = all
-    .filter((one) => {
-      const result = one.lastUpdateResult ?? unlisted.get(one.id)?.info.result ?? "succeeded";
-      return one.lastUpdate !== 0 && result !== "succeeded";
-    })
+    .filter((one) => one.lastUpdate !== 0 && lastResult(one) !== "succeeded")
     .sort((a, b) => (b.lastUpdate ?? 0) - (a.lastUpdate ?? 0));
   const written = (states.data?.items ?? [])
     .filter((one) => one.lastWrite)
@@ -183,9 +184,7 @@ function Overview({ org }: { org: string }) {
                   <ul className="plain-list">
                     {failed.slice(0, RECENT).map((one) => (
                       <li key={one.id} className="list-row">
-                        <Badge tone={one.lastUpdateResult === "cancelled" ? "warn" : "bad"} icon="cross">
-                          {one.lastUpdateResult === "cancelled" ? "Cancelled" : "Failed"}
-                        </Badge>
+                        <Result result={lastResult(one)} />
                         <Link
                           className="strong"
                           to="/$org/$project/$stack/updates/$version"
@@ -289,7 +288,7 @@ function Overview({ org }: { org: string }) {
                   {update.info.message && <div className="faint ellipsis message">{plain(update.info.message)}</div>}
                 </td>
                 <td>
-                  <Result result={update.info.result} />
+                  <Result result={queries.resultOf(update.info)} />
                 </td>
                 <td>
                   <Changes counts={update.info.resourceChanges} />

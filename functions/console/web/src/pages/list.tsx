@@ -39,14 +39,35 @@ interface Row {
   resources: number | undefined;
   /** How the last update of a stack ended. */
   result: string | undefined;
+  /** The tags of a stack, or the labels of a state. */
   labels: Record<string, unknown>;
 }
 
 /** Rows that are drawn at first, and with each press of the button. */
 const SHOWN = 200;
 
+/** Tags and labels that rows can be grouped by. */
+const GROUPS_MAX = 50;
+
 /** Running stacks whose holder is asked for. */
 const HOLDERS_MAX = 20;
+
+/** Without the tags that clients set by themselves, such as `pulumi:runtime`. */
+const ownOf = (labels: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(labels).filter(([key]) => !key.includes(":")));
+
+/** Tags and labels that rows can be grouped by: people's own before those of clients. */
+function keysOf(rows: Row[]): [string, string][] {
+  const kinds = new Map<string, Set<Row["kind"]>>();
+  for (const { kind, labels } of rows) {
+    for (const key of Object.keys(labels)) kinds.set(key, (kinds.get(key) ?? new Set<Row["kind"]>()).add(kind));
+  }
+  const names = { stack: "Tag", state: "Label" };
+  return [...kinds]
+    .sort(([a], [b]) => Number(a.includes(":")) - Number(b.includes(":")) || a.localeCompare(b))
+    .slice(0, GROUPS_MAX)
+    .map(([key, of]) => [key, `${of.size > 1 ? "Tag or label" : names[[...of][0] ?? "state"]} ${visible(key)}`]);
+}
 
 /** What needs a person comes first. */
 const rank = ({ result, isRunning, kind }: Row) =>
@@ -88,7 +109,7 @@ function useRows(org: string, project: string | undefined) {
           changed: one.lastUpdate === 0 ? Date.now() : (one.lastUpdate ?? 0) * 1000,
           resources: one.resourceCount ?? undefined,
           result: one.lastUpdateResult ?? undefined,
-          labels: {},
+          labels: one.tags ?? {},
         }),
       ),
       ...(states.data?.items ?? []).map(
@@ -141,7 +162,7 @@ function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boole
             {title}
           </Link>
         )}
-        <Labels of={row.labels} />
+        <Labels of={ownOf(row.labels)} />
       </span>
       <span className="item-status">
         {row.isRunning && (
@@ -177,7 +198,7 @@ export function List() {
   const sort = search.sort ?? "name";
   const group = search.group ?? (sort === "name" ? "" : "none");
   const projects = useMemo(() => [...new Set(rows.map((row) => row.project))].sort(), [rows]);
-  const labels = useMemo(() => [...new Set(rows.flatMap((row) => Object.keys(row.labels)))].sort().slice(0, 50), [rows]);
+  const keys = useMemo(() => keysOf(rows), [rows]);
   const found = useMemo(() => {
     const isOf = (row: Row) => !search.result || (!row.isRunning && row.result === search.result);
     const wanted = rows.filter(
@@ -198,7 +219,7 @@ export function List() {
       </div>
       <div className="filters" role="search">
         <Search
-          label="Filter by name or label"
+          label="Filter by name, tag or label"
           value={typed}
           onChange={setTyped}
         />
@@ -253,7 +274,7 @@ export function List() {
           options={[
             ["", "Project"],
             ["none", "Nothing"],
-            ...labels.map((key): [string, string] => [key, `Label ${key}`]),
+            ...keys,
           ]}
         />
       </div>

@@ -9,22 +9,25 @@ import * as queries from "../api/queries";
 import type { ListedLock, StackName } from "../api/queries";
 import { instant, kind, number, visible } from "../format";
 import { useLogin, useRights } from "../rights";
-import { Badge, Card, Confirm, Empty, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
+import { Icon } from "../ui/icons";
+import { Badge, Card, Confirm, Empty, Loaded, Notice, Select, Table, Time, useTitle } from "../ui/parts";
 
 /** Running updates whose holder is read for the page. */
 const RUNNING_MAX = 50;
 
 export function CancelUpdate({ name, id, onClose }: { name: StackName; id: string; onClose: () => void }) {
   const client = useQueryClient();
-  const cancel = async () => {
+  const cancel = async (reason: string) => {
     const names = { orgName: name.org, projectName: name.project, stackName: name.stack, updateID: id };
-    await change("POST", "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/cancel", names);
+    const path = "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/cancel";
+    await change("POST", path, names, { reason });
     await client.invalidateQueries();
   };
   return (
     <Confirm
       title={`Cancel the update of ${name.project}/${name.stack}?`}
       action="Cancel the update"
+      needsReason
       onClose={() => {
         onClose();
         // It may have ended by itself meanwhile.
@@ -60,6 +63,60 @@ export function Unlock({ lock, onClose }: { lock: ListedLock; onClose: () => voi
   );
 }
 
+/** A state that can be locked. */
+interface Lockable {
+  id: string;
+  project: string;
+  state: string;
+}
+
+/** Locks a state by hand: the only one that is given, or the one that the person chooses. */
+export function LockByHand({ of, onClose }: { of: Lockable[]; onClose: () => void }) {
+  const client = useQueryClient();
+  const [id, choose] = useState(of.length === 1 ? (of[0]?.id ?? "") : "");
+  const chosen = of.find((one) => one.id === id);
+  const lock = async (reason: string) => {
+    await change("POST", "/api/tfstates/{guid}/lock", { guid: id }, { reason });
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm
+      title={of.length === 1 && chosen ? `Lock ${chosen.project}/${chosen.state} by hand?` : "Lock a state by hand?"}
+      action="Lock it"
+      isDangerous={false}
+      isReady={chosen !== undefined}
+      needsReason
+      onClose={onClose}
+      run={lock}
+    >
+      {of.length !== 1 && (
+        <Select
+          label="State"
+          value={id}
+          onChange={choose}
+          options={[
+            ["", "Choose a state"],
+            ...of.map((one): [string, string] => [one.id, `${one.project}/${one.state}`]),
+          ]}
+        />
+      )}
+      <p>No plan and no apply starts until somebody unlocks it. Clients show the reason.</p>
+    </Confirm>
+  );
+}
+
+/** Whether a holder has written anything, and when it last did. */
+export function Wrote({ wrote, at }: { wrote: boolean; at?: number | string | null | undefined }) {
+  if (!wrote) return "nothing written yet";
+  return at ? (
+    <>
+      wrote <Time at={at} />
+    </>
+  ) : (
+    "has written"
+  );
+}
+
 export function Locks() {
   const { org } = useParams({ from: "/$org/-/locks" });
   const stacks = useQuery(queries.stacks(org));
@@ -73,13 +130,19 @@ export function Locks() {
   const details = useQueries({ queries: names.map((name) => queries.stack(name)) });
   const [cancelled, setCancelled] = useState<{ name: StackName; id: string }>();
   const [unlocked, setUnlocked] = useState<ListedLock>();
+  const [isLocking, setLocking] = useState(false);
   const { may } = useRights(org);
   const login = useLogin();
   const mayCancel = ({ project, stack }: StackName, author: string, tags: Record<string, unknown>) => {
     const unit = { project, name: stack, tags };
     return may("member", unit) || (may("plan", unit) && author === login);
   };
-  const labels = new Map(useQuery(queries.states(org)).data?.items.map((one) => [one.id, one.labels]));
+  const states = useQuery(queries.states(org)).data?.items ?? [];
+  const labels = new Map(states.map((one) => [one.id, one.labels]));
+  const held = new Set(locks.data?.items.map((one) => one.stateId));
+  const lockable = states.filter(
+    ({ id, project, state, labels }) => !held.has(id) && may("member", { project, name: state, tags: labels }),
+  );
   const mayUnlock = ({ stateId, project, state, lock }: ListedLock) => {
     const unit = { project, name: state, tags: labels.get(stateId) };
     return may("member", unit) || (may("plan", unit) && lock.principal === login);
@@ -94,7 +157,7 @@ export function Locks() {
             running.length === 0 ? (
               <Empty icon="open" title="No update holds a stack" />
             ) : (
-              <Table label="Updates that run" head={["Stack", "Update", "Holder", "Since", ""]}>
+              <Table label="Updates that run" head={["Stack", "Update", "Holder", "Since", "Wrote", ""]}>
                 {names.map((name, index) => {
                   const stack = details[index]?.data;
                   const operation = stack?.currentOperation;
@@ -114,6 +177,7 @@ export function Locks() {
                       <td>
                         <Time at={operation?.started} />
                       </td>
+                      <td>{operation ? <Wrote wrote={operation.wrote} at={operation.lastWrite} /> : "–"}</td>
                       <td className="actions pinned">
                         {stack?.activeUpdate && operation && mayCancel(name, operation.author, stack.tags) && (
                           <Button
@@ -137,14 +201,25 @@ export function Locks() {
           </Notice>
         )}
       </Card>
-      <Card title="Locks of states" count={locks.data?.items.length}>
+      <Card
+        title="Locks of states"
+        count={locks.data?.items.length}
+        actions={
+          lockable.length > 0 &&
+          locks.data && (
+            <Button className="button small" onPress={() => setLocking(true)}>
+              <Icon name="lock" /> Lock by hand
+            </Button>
+          )
+        }
+      >
         <Loaded of={locks}>
           {({ items, more }) =>
             items.length === 0 ? (
               <Empty icon="open" title="No state is locked" />
             ) : (
               <>
-                <Table label="Locks of states" head={["State", "Operation", "Holder", "Client", "Since", ""]}>
+                <Table label="Locks of states" head={["State", "Operation", "Holder", "Client", "Since", "Wrote", ""]}>
                   {[...items]
                     .sort((a, b) => instant(a.lock.since) - instant(b.lock.since))
                     .map((one) => (
@@ -174,6 +249,9 @@ export function Locks() {
                         <td>
                           <Time at={one.lock.since} />
                         </td>
+                        <td>
+                          <Wrote wrote={one.lock.wrote} />
+                        </td>
                         <td className="actions pinned">
                           {mayUnlock(one) && (
                             <Button className="button small bad" onPress={() => setUnlocked(one)}>
@@ -191,6 +269,7 @@ export function Locks() {
         </Loaded>
       </Card>
       {cancelled && <CancelUpdate {...cancelled} onClose={() => setCancelled(undefined)} />}
+      {isLocking && <LockByHand of={lockable} onClose={() => setLocking(false)} />}
       {unlocked && <Unlock lock={unlocked} onClose={() => setUnlocked(undefined)} />}
     </div>
   );

@@ -31,7 +31,7 @@ import {
 } from "../ui/parts";
 import { MASK, at, hasSecret, openSecrets, textOf } from "../values";
 import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
-import { CancelUpdate } from "./locks";
+import { CancelUpdate, Wrote } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
 const Markdown = lazy(() => import("../ui/markdown"));
@@ -58,6 +58,9 @@ function RunningUpdate({ name, stack }: { name: StackName; stack: Stack }) {
           </Badge>
           <span>
             by <strong>{operation.author}</strong>, for {duration((now - instant(operation.started)) / 1000)}
+          </span>
+          <span className="faint">
+            <Wrote wrote={operation.wrote} at={operation.lastWrite} />
           </span>
           <span className="spring" />
           <Link
@@ -371,7 +374,7 @@ function OverviewOf({ name, stack }: { name: StackName; stack: Stack }) {
               {(update) => (
                 <div className="pad">
                   <p className="row">
-                    <Result result={update.info.result} />
+                    <Result result={queries.resultOf(update.info)} />
                     <Link
                       to="/$org/$project/$stack/updates/$version"
                       params={{ ...name, version: String(update.version) }}

@@ -32,7 +32,7 @@ import {
 } from "../ui/parts";
 import { textOf } from "../values";
 import { useLogin, useRightsOnState } from "../rights";
-import { Unlock } from "./locks";
+import { LockByHand, Unlock, Wrote } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
 const ROUTE = "/$org/-/states/$project/$state";
@@ -58,6 +58,9 @@ function HeldLock({ state }: { state: State }) {
         by <strong>{visible(lock.who || lock.principal)}</strong>, <Time at={lock.since} />
         {lock.info && `: ${visible(lock.info)}`}
       </span>
+      <span className="faint">
+        <Wrote wrote={lock.wrote} at={lock.wrote ? state.lastWrite : undefined} />
+      </span>
       <span className="spring" />
       {(may("member") || (may("plan") && lock.principal === login)) && (
         <Button className="button bad" onPress={() => ask(true)}>
@@ -66,26 +69,6 @@ function HeldLock({ state }: { state: State }) {
       )}
       {isAsking && <Unlock lock={listed} onClose={() => ask(false)} />}
     </div>
-  );
-}
-
-function LockByHand({ state, onClose }: { state: State; onClose: () => void }) {
-  const client = useQueryClient();
-  const lock = async (reason: string) => {
-    await change("POST", "/api/tfstates/{guid}/lock", { guid: state.id }, { reason });
-    await client.invalidateQueries();
-  };
-  return (
-    <Confirm
-      title={`Lock ${state.project}/${state.state} by hand?`}
-      action="Lock it"
-      isDangerous={false}
-      needsReason
-      onClose={onClose}
-      run={lock}
-    >
-      <p>No plan and no apply starts until somebody unlocks it. Clients show the reason.</p>
-    </Confirm>
   );
 }
 
@@ -139,7 +122,7 @@ export function StatePage() {
       ) : (
         <Waiting rows={6} />
       )}
-      {state && isLocking && <LockByHand state={state} onClose={() => setLocking(false)} />}
+      {state && isLocking && <LockByHand of={[state]} onClose={() => setLocking(false)} />}
     </div>
   );
 }

@@ -289,7 +289,7 @@ interface Shown {
 const shownOf = (update: Update): Shown => ({
   id: update.updateID,
   kind: update.info.kind,
-  result: update.info.result,
+  result: queries.resultOf(update.info),
   by: update.requestedBy.githubLogin,
   message: update.info.message,
   began: update.info.startTime,

@@ -151,7 +151,7 @@ export function Versions() {
                       of {requestedBy.githubLogin}
                     </td>
                     <td>
-                      <Result result={info.result} />
+                      <Result result={queries.resultOf(info)} />
                     </td>
                     <td>{number(info.resourceCount ?? 0)}</td>
                     <td>
