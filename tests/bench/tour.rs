@@ -108,6 +108,8 @@ impl Walk<'_> {
         let stack = format!("{project}/dev");
         self.ask(Method::PATCH, &format!("{stack}/tags"), Some(&json!({ "a": "b" }))).await?;
         self.protection(&stack).await?;
+        self.ask(Method::PUT, &format!("{stack}/hold"), Some(&json!({ "reason": "a tour" }))).await?;
+        self.ask(Method::DELETE, &format!("{stack}/hold"), None).await?;
         let resource = |stack: &str| {
             let urn = format!("urn:pulumi:{stack}::{name}::pulumi:pulumi:Stack::{name}-{stack}");
             json!({

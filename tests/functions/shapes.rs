@@ -160,7 +160,7 @@ fn is_ours_alone(route: &Route) -> bool {
     let is_of_member = route.path.starts_with("/api/orgs/{org}/members/{user}/tokens");
     let is_of_tokens = is_of_member || route.path.ends_with("/tokens/{token}/rotate");
     let is_of_sessions = route.path.contains("/sessions");
-    let is_of_grants = ["/grants", "/access", "/rights", "/protection", "/invitation"]
+    let is_of_grants = ["/grants", "/access", "/rights", "/protection", "/hold", "/invitation"]
         .iter()
         .any(|tail| route.path.ends_with(tail));
     let is_of_versions = ["{stack}/resource", "/updates/{version}/diff/", "/updates/{version}/restore"]

@@ -198,7 +198,7 @@ async fn working<'a>(app: &'a TestApp, route: &Route, token: &str) -> Call<'a> {
             app.post(&format!("/api/esc/environments/{ORG}"), &name).send().await.expect(204);
             on_stack(&json!({ "environment": format!("{}/dev", stack.project) }))
         }
-        "/protection" => on_stack(&json!({ "reason": "it is production" })),
+        "/protection" | "/hold" => on_stack(&json!({ "reason": "it is production" })),
         "/rename" => on_stack(&json!({ "newName": "prod" })),
         "/transfer" => on_stack(&json!({ "toOrg": OTHER_ORG })),
         "/decrypt" | "/batch-decrypt" => {
@@ -416,7 +416,7 @@ fn sent(route: &Route) -> Value {
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
         ("GET" | "HEAD", _) => Value::Null,
         (_, "lock") if is_protocol => json!({ "ID": "a", "Operation": "OperationTypePlan" }),
-        (_, "lock" | "protection") => json!({ "reason": "maintenance" }),
+        (_, "lock" | "protection" | "hold") => json!({ "reason": "maintenance" }),
         (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
         (_, "schemas") => json!({ "infer": true }),
         (_, "values") => json!({ "address": "terraform_data.a" }),

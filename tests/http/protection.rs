@@ -83,6 +83,72 @@ async fn a_protected_stack_is_neither_deleted_nor_destroyed() {
 }
 
 #[tokio::test]
+async fn a_held_stack_is_not_updated_until_it_is_released() {
+    let app = TestApp::memory().await;
+    let bob = app.member_with_role(Role::Member, "bob", "ci").await;
+    let carol = app.member_with_role(Role::Apply, "carol", "ci").await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let path = format!("{}/hold", stack.path);
+    let hold = |reason: &str| app.request(Method::PUT, &path).json(&json!({ "reason": reason }));
+    let release = || app.request(Method::DELETE, &path);
+    let created = stack.created().await;
+    let running = stack.begin().await;
+    for wrong in ["", "two\nlines", &"x".repeat(501)] {
+        let words = hold(wrong).send().await.refused(400);
+        assert!(words.contains("invalid reason to hold a stack"), "{words}");
+    }
+    hold("we move").token(&carol).send().await.refused(403);
+    let shown = hold("we move").send().await.expect(200);
+    let expected = json!({
+        "by": USER, "token": "first-start", "at": "2026-01-01T00:00:00Z", "reason": "we move",
+    });
+    assert_eq!(shown, expected);
+    // What runs already is not stopped.
+    running.append(&[stack.made(1, "b")]).await.expect(204);
+    running.complete("succeeded").await.expect(204);
+    assert_eq!(stack.get("").send().await.expect(200)["hold"], expected);
+    let listed = async || {
+        let query = format!("/api/user/stacks?project={}", stack.project);
+        app.get(&query).send().await.expect(200)["stacks"][0]["onHold"].clone()
+    };
+    assert_eq!(listed().await, json!(true));
+
+    let message = format!(
+        "stack {ORG}/{}/dev is held by {USER} since 2026-01-01T00:00:00Z, with the reason \"we move\"",
+        stack.project
+    );
+    let is_refused = |answer: &Answer| {
+        let words = answer.refused(409);
+        assert_eq!(answer.value()["reason"], "stack_on_hold", "{words}");
+        assert!(words.contains(&message) && words.contains("statewright stack release"), "{words}");
+    };
+    for kind in ["update", "refresh", "destroy"] {
+        is_refused(&stack.begin_call(kind, false).send().await);
+    }
+    is_refused(&created.start(Some(2)).await);
+    is_refused(&stack.post("/import", &deployment(&[])).send().await);
+    is_refused(&stack.post("/updates/1/restore", &Value::Null).send().await);
+    is_refused(&stack.post("/rename", &json!({ "newName": "prod" })).send().await);
+    is_refused(&app.request(Method::DELETE, &format!("{}?force=true", stack.path)).send().await);
+    // Another user does not take it over.
+    is_refused(&hold("mine").token(&bob).send().await);
+    stack.preview().await.complete("succeeded").await.expect(204);
+    stack.get("/export").send().await.expect(200);
+    assert_eq!(hold("we move on").send().await.expect(200)["reason"], "we move on");
+
+    release().token(&carol).send().await.refused(403);
+    release().token(&bob).send().await.expect(204);
+    release().send().await.expect(204);
+    assert_eq!(stack.get("").send().await.expect(200).get("hold"), None);
+    assert_eq!(listed().await, Value::Null);
+    stack.publish(&["c"]).await;
+    let trail = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter=stack.release")).send().await;
+    let event = trail.expect(200)["auditLogEvents"][0]["description"].to_string();
+    assert!(event.contains(&format!("of {USER} since 2026-01-01T00:00:00Z: we move on")), "{event}");
+}
+
+#[tokio::test]
 async fn a_protected_stack_is_not_emptied_by_an_old_state() {
     let app = TestApp::memory().await;
     let stack = Stack::new(&app).await;

@@ -100,7 +100,7 @@ fn exactly_the_rows_about_organizations_name_a_role() {
 
 /// A body that the row accepts: if the path does not name the organization, the body may be checked first.
 fn body(route: &Route) -> Value {
-    let takes_reason = ["/lock", "/protection"].iter().any(|tail| route.path.ends_with(tail));
+    let takes_reason = ["/lock", "/protection", "/hold"].iter().any(|tail| route.path.ends_with(tail));
     match (route.path.starts_with("/tfstate/"), takes_reason) {
         (true, true) => info("row", "OperationTypePlan"),
         (true, false) => text(2, &["a"]),

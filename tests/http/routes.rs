@@ -314,7 +314,9 @@ async fn i8_walled_another_organization_looks_like_a_missing_one() {
         let body = match route.path {
             "/api/orgs/{org}/access" => json!({ "teams": {}, "grants": [] }),
             path if path.contains("{stack}/tags") => a_tag(),
-            path if path.ends_with("/protection") => json!({ "reason": "it is production" }),
+            path if path.ends_with("/protection") || path.ends_with("/hold") => {
+                json!({ "reason": "it is production" })
+            }
             path if path.ends_with("/resource/secret") => a_secret(),
             path if path.ends_with("/tokens") => json!({ "name": "other" }),
             _ => body_of_all.clone(),
@@ -366,7 +368,7 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
     for route in ROUTES.iter().filter(|route| route.auth == Auth::Token && route.path.contains("{stack}")) {
         let body = if route.path.contains("/tags") {
             a_tag()
-        } else if route.path.ends_with("/protection") {
+        } else if route.path.ends_with("/protection") || route.path.ends_with("/hold") {
             json!({ "reason": "it is production" })
         } else if route.path.ends_with("/resource/secret") {
             a_secret()

@@ -247,6 +247,9 @@ async fn users_documents(is_as_shown: &mut impl FnMut(&str, &Value)) {
     is_as_shown("stack resources", &ask(&["stack", "resources", "shop/dev"]).await);
     is_as_shown("stack show", &ask(&["stack", "show", "shop/dev", urn]).await);
     is_as_shown("stack history", &ask(&["stack", "history", "shop/dev", urn, "--last", "1"]).await);
+    let hold = ["stack", "hold", "shop/dev", "--reason", "the network is moved"];
+    is_as_shown("stack hold", &ask(&hold).await);
+    is_as_shown("stack release", &ask(&["stack", "release", "shop/dev"]).await);
     is_as_shown("login", &ask(&["login", &app.url]).await);
     is_as_shown("logout", &ask(&["logout", &app.url]).await);
     let here = folder.path().to_str().unwrap();
@@ -313,6 +316,7 @@ async fn damage(folder: &Path) {
         last_update: None,
         resource_count: None,
         is_updating: false,
+        is_held: false,
         references: Vec::new(),
         newest: None,
     };

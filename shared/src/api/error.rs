@@ -225,7 +225,7 @@ pub(crate) fn refusal(status: StatusCode, message: String, reason: Reason) -> Re
 /// The metrics label of a reason that is counted separately.
 fn counted_as(reason: Reason) -> Option<&'static str> {
     match reason {
-        Reason::StackLocked | Reason::StateLocked => Some("locked"),
+        Reason::StackLocked | Reason::StackOnHold | Reason::StateLocked => Some("locked"),
         Reason::Unauthenticated
         | Reason::TokenExpired
         | Reason::TooManyWrongPasswords
@@ -364,6 +364,7 @@ fn reason_of_input(error: &InvalidInput) -> Reason {
         | InvalidInput::StateName
         | InvalidInput::StateWithoutProject
         | InvalidInput::ProtectionReason { .. }
+        | InvalidInput::HoldReason { .. }
         | InvalidInput::Duration
         | InvalidInput::EnvironmentOverrides
         | InvalidInput::PropertyPath(_)
@@ -517,6 +518,7 @@ fn reason_of_update(error: &UpdateError) -> Reason {
     match error {
         UpdateError::NotFound { .. } => Reason::UpdateNotFound,
         UpdateError::Held(_) => Reason::StackLocked,
+        UpdateError::OnHold(_) => Reason::StackOnHold,
         UpdateError::NotYours { .. } => Reason::UpdateOfOtherUser,
         UpdateError::NotNow(_) => Reason::UpdateNotReady,
         UpdateError::NothingToCancel { .. } => Reason::NothingToCancel,

@@ -60,7 +60,7 @@ use crate::wire::oidc::{
     Consent, Consents, EditIssuer, Issuer, Issuers, NewConsent, NewIssuer, NewPolicies, Policies,
     TokenAnswer, TokenRequest,
 };
-use crate::wire::protection::{NewProtection, Protection};
+use crate::wire::protection::{NewHold, NewProtection, Protection};
 use crate::wire::pulumi::{
     BatchDecrypt, BatchDecrypted, BatchEncrypt, BatchEncrypted, BeginUpdate, CancelUpdate, Capabilities,
     Checkpoint, Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate,
@@ -745,6 +745,17 @@ routes! {
     DELETE "/api/stacks/{org}/{project}/{stack}/protection" => stacks::lift_protection {
         auth: Token, needs: Admin, group: Head, audit: "stack.unprotect",
         answer: NoContent, id: LiftStackProtection,
+    }
+    /// Hold a stack by hand: no update starts until somebody releases it
+    PUT "/api/stacks/{org}/{project}/{stack}/hold" => stacks::hold {
+        auth: Token, needs: Member, group: Head, audit: "stack.hold",
+        body: of::<NewHold>, max: SMALL_BYTES_MAX,
+        answer: Json(of::<Protection>), id: HoldStack,
+    }
+    /// Release a stack that is held by hand
+    DELETE "/api/stacks/{org}/{project}/{stack}/hold" => stacks::release {
+        auth: Token, needs: Member, group: Head, audit: "stack.release",
+        answer: NoContent, id: ReleaseStack,
     }
     /// Rename a stack
     POST "/api/stacks/{org}/{project}/{stack}/rename" => stacks::rename {

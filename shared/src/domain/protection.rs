@@ -18,6 +18,9 @@ pub struct Protection {
     pub reason: String,
 }
 
+/// Who holds a stack by hand, when, and why: nothing updates it until somebody releases it. It has the same form.
+pub type Hold = Protection;
+
 impl Protection {
     /// A protection; `None` if the reason is empty, too long, not one line, or has hidden characters.
     pub fn new(by: Requester, at: Timestamp, reason: &str) -> Option<Self> {

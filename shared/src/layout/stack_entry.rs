@@ -25,6 +25,9 @@ pub struct StackEntry {
     /// program that does not know this field drops it, and a list then shows the last update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_updating: bool,
+    /// Whether a person holds it, as the head says, who and why.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_held: bool,
     /// The names of the stacks whose outputs its last version reads, as its program has them. Empty for versions that
     /// were published before this field existed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,6 +98,7 @@ pub(super) mod examples {
             last_update: Some(LATER),
             resource_count: Some(5),
             is_updating: false,
+            is_held: false,
             newest: None,
             references: Vec::new(),
         }
@@ -103,6 +107,7 @@ pub(super) mod examples {
     pub(crate) fn read(files: &mut Files) {
         files.hold("name.v1", &entry(), b"");
         files.hold("name-updating.v1", &StackEntry { is_updating: true, ..entry() }, b"");
+        files.hold("name-held.v1", &StackEntry { is_held: true, ..entry() }, b"");
         let newest =
             Some(NewestVersion { version: 7, outcome: Outcome::Failed, started: CREATED, bytes: 1_374 });
         files.hold("name-newest.v1", &StackEntry { newest, ..entry() }, b"");

@@ -6,7 +6,7 @@ use super::record::{Broken, Record};
 use super::snapshot::Snapshot;
 use crate::domain::ids::{StackId, UpdateId};
 use crate::domain::names::{Login, StackAddress};
-use crate::domain::protection::Protection;
+use crate::domain::protection::{Hold, Protection};
 use crate::ports::{ItemKey, Timestamp};
 
 /// A stack's head: the one item that changes with every change of the stack. Written by everything that
@@ -36,6 +36,10 @@ pub struct StackHead {
     /// write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
+    /// Whether a person holds it, so that no update starts. Since format 4: an older program would start one, and drop
+    /// this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     /// The end of the chain of its audit records. An older program drops it with its next write, which ends the
     /// chain; the next record begins another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,13 +48,14 @@ pub struct StackHead {
 
 impl Record for StackHead {
     const NAME: &'static str = "stack head";
-    const FORMAT: u8 = 3;
+    const FORMAT: u8 = 4;
 
     fn format(&self) -> u8 {
-        match (&self.protection, &self.config) {
-            (Some(_), _) => 3,
-            (None, Some(_)) => 2,
-            (None, None) => 1,
+        match (&self.hold, &self.protection, &self.config) {
+            (Some(_), _, _) => 4,
+            (None, Some(_), _) => 3,
+            (None, None, Some(_)) => 2,
+            (None, None, None) => 1,
         }
     }
 }
@@ -104,6 +109,7 @@ pub(super) mod examples {
             deleted: None,
             config: None,
             protection: None,
+            hold: None,
             trail: None,
         }
     }
@@ -132,5 +138,6 @@ pub(super) mod examples {
         };
         files.hold("head-configured.v2", &StackHead { config: Some(config), ..head() }, b"");
         files.hold("head-protected.v3", &StackHead { protection: Some(protection()), ..head() }, b"");
+        files.hold("head-held.v4", &StackHead { hold: Some(protection()), ..head() }, b"");
     }
 }

@@ -12,7 +12,15 @@ pub struct NewProtection {
     pub reason: String,
 }
 
-/// A protection.
+/// The body that holds a stack by hand.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewHold {
+    /// One line, which everyone reads whom the hold stops.
+    pub reason: String,
+}
+
+/// A protection, or a hold.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Protection {
     /// The login of the user, or the name of the machine's organization.

@@ -225,6 +225,9 @@ pub struct Stack {
     /// Who protected it, if somebody did. Clients do not know this member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protection: Option<Protection>,
+    /// Who holds it by hand, if somebody does. Clients do not know this member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Protection>,
 }
 
 /// The update that runs on a stack.
@@ -264,6 +267,9 @@ pub struct StackSummary {
     /// When the last update ended, in Unix seconds; 0 while an update holds the stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update: Option<i64>,
+    /// Whether a person holds it by hand.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_hold: bool,
     /// The number of resources in the last version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_count: Option<u64>,

@@ -102,6 +102,7 @@ reasons! {
     409 "stack_version_not_indexed" StackVersionNotIndexed: "The version has no index of its resources, and is too large to be read without one. The operator runs `statewright stack index`.";
     409 "secret_elsewhere" SecretElsewhere: "The server did not encrypt this secret, so it cannot open it. Use the passphrase or the key of its secrets provider.";
     409 "stack_locked" StackLocked: "Another update holds the stack. Wait for it, or cancel it.";
+    409 "stack_on_hold" StackOnHold: "A person holds the stack, and no update starts. Wait, or ask a member to release it.";
     409 "update_of_other_user" UpdateOfOtherUser: "Another user created the update.";
     409 "update_not_ready" UpdateNotReady: "The update is in another step: for example, it was not started, or has ended.";
     409 "nothing_to_cancel" NothingToCancel: "The last update has already ended.";

@@ -34,7 +34,7 @@ use crate::services::stacks::{
 };
 use crate::services::{Error, stacks, updates};
 use crate::wire::Members;
-use crate::wire::protection::{NewProtection, Protection};
+use crate::wire::protection::{NewHold, NewProtection, Protection};
 use crate::wire::pulumi::{
     Config, CreateStack, CurrentOperation, DeletedStack, DeletedStackUpdate, DeletedStacks, DownloadAt,
     Imported, NotificationSettings, RenameStack, Renamed, RestoreDeletedStack, Stack, StackMetadata,
@@ -184,6 +184,25 @@ pub(crate) async fn lift_protection(
     no_content()
 }
 
+/// Holds a stack by hand. A repeat changes nothing.
+pub(crate) async fn hold(
+    State(app): State<App>,
+    caller: Caller,
+    context: RequestContext,
+    StackPath(address): StackPath,
+    JsonBody(NewHold { reason }): JsonBody<NewHold>,
+) -> Answer {
+    let hold = stacks::holds::hold(&app, &caller, &address, &reason).await?;
+    context.detail(hold.reason.clone());
+    json(&Protection::from(hold))
+}
+
+/// Releases a stack that is held by hand. A repeat changes nothing.
+pub(crate) async fn release(State(app): State<App>, caller: Caller, StackPath(address): StackPath) -> Answer {
+    stacks::holds::release(&app, &caller, &address).await?;
+    no_content()
+}
+
 /// Renames a stack, within its project or into another. Clients do not repeat this call.
 pub(crate) async fn rename(
     State(app): State<App>,
@@ -294,6 +313,7 @@ pub(crate) async fn list_stacks(
         } else {
             listed.name.last_update.map(|at| at.seconds())
         },
+        on_hold: listed.name.is_held,
         resource_count: listed.name.resource_count,
         version: listed.name.newest.as_ref().map(|newest| newest.version),
         last_update_result: listed.name.newest.as_ref().map(|newest| newest.outcome.as_str().to_owned()),
@@ -427,6 +447,7 @@ pub(super) fn stack(view: StackView) -> Stack {
         version: view.head.version,
         config: view.head.config.map(Config::from),
         protection: view.head.protection.map(Protection::from),
+        hold: view.head.hold.map(Protection::from),
     }
 }
 

@@ -164,6 +164,12 @@ pub enum InvalidInput {
         /// The longest reason, in characters.
         characters_max: usize,
     },
+    /// The reason of a hold is empty, too long, or not one line.
+    #[error("invalid reason to hold a stack: write one line of up to {characters_max} characters")]
+    HoldReason {
+        /// The longest reason, in characters.
+        characters_max: usize,
+    },
     /// A duration does not parse.
     #[error("invalid duration: use hours, minutes and seconds, as in 2h0m0s")]
     Duration,

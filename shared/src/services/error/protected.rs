@@ -1,7 +1,7 @@
-//! The refusal of what a protection forbids.
+//! The refusals of what a protection, or a person who holds a stack, forbids.
 
 use crate::domain::names::{StackAddress, StateAddress};
-use crate::domain::protection::Protection;
+use crate::domain::protection::{Hold, Protection};
 
 /// A stack or a state that is protected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,34 @@ impl std::fmt::Display for Protected {
             f,
             "{what} {address} is protected by {} since {}, with the reason {reason:?}: ask an admin to run \
              `statewright unprotect {address} --kind {kind}`",
+            by.login,
+            at.to_rfc3339()
+        )
+    }
+}
+
+/// A stack that a person holds by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnHold {
+    address: StackAddress,
+    hold: Hold,
+}
+
+impl OnHold {
+    pub(crate) fn of(address: &StackAddress, hold: &Hold) -> Box<Self> {
+        Box::new(Self { address: address.clone(), hold: hold.clone() })
+    }
+}
+
+impl std::error::Error for OnHold {}
+
+impl std::fmt::Display for OnHold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, hold: Hold { by, at, reason } } = self;
+        write!(
+            f,
+            "stack {address} is held by {} since {}, with the reason {reason:?}, and no update starts: wait, or ask a \
+             member to run `statewright stack release {address}`",
             by.login,
             at.to_rfc3339()
         )

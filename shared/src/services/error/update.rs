@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::access::NotAllowed;
+use super::protected::OnHold;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::{Login, OrgName, StackAddress, TokenName};
 use crate::domain::plural::count;
@@ -24,6 +25,9 @@ pub enum UpdateError {
     /// Another update holds the stack.
     #[error(transparent)]
     Held(Box<Holder>),
+    /// A person holds the stack by hand.
+    #[error(transparent)]
+    OnHold(Box<OnHold>),
     /// Another user created the update. Only that user gets its token.
     #[error(
         "{} (token {:?}) created this {}, and only that user can start it: run the command again to begin your own",

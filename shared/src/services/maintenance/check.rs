@@ -135,6 +135,9 @@ async fn check_one(
     if head.running.is_none() && matches!(is_marked, Some(Ok(StackEntry { is_updating: true, .. }))) {
         report.problems.push("its name is marked as held by an update, but no update holds it".to_owned());
     }
+    if head.hold.is_none() && matches!(is_marked, Some(Ok(StackEntry { is_held: true, .. }))) {
+        report.problems.push("its name is marked as held by a person, but nobody holds it".to_owned());
+    }
     if let Some(running) = head.running {
         let update = store::get(ctx, &Update::key(running)).await?;
         match update.map(|item| Stored::<Update>::read(&item)) {

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod deleted;
 pub mod history;
+pub mod holds;
 pub mod indexing;
 pub mod protection;
 pub mod rehome;
@@ -121,6 +122,7 @@ pub async fn create(
         deleted: None,
         config,
         protection: None,
+        hold: None,
         trail: None,
     };
     let mut name = StackEntry {
@@ -129,6 +131,7 @@ pub async fn create(
         last_update: None,
         resource_count: None,
         is_updating: false,
+        is_held: false,
         newest: None,
         references: Vec::new(),
     };

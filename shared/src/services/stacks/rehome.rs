@@ -106,7 +106,7 @@ async fn stack_of(
             return Ok(Rehomed::Elsewhere);
         }
         // Publishing the running update would write the old URL again: its base has it, and so does the client's login.
-        takeover::check_free(ctx, head).await?;
+        takeover::check_no_update(ctx, head).await?;
         let Some(snapshot) = &head.snapshot else { return Ok(Rehomed::Elsewhere) };
         if plan.dry_run {
             let url = match known {

@@ -4,7 +4,7 @@
 use super::log;
 use super::next_version::LeftOut;
 use super::publish::{publish, try_publish};
-use super::takeover::{check_free, expire_and_publish};
+use super::takeover::{check_no_update, expire_and_publish};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
@@ -177,7 +177,7 @@ async fn publish_whole(
     match &record.value.status {
         Status::Sealed { .. } => publish(ctx, id, record).await.map(|()| true),
         Status::Running { until, .. } if ctx.now() > *until => expire_and_publish(ctx, id, record).await,
-        Status::Running { .. } => check_free(ctx, head).await.map(|()| false),
+        Status::Running { .. } => check_no_update(ctx, head).await.map(|()| false),
         Status::NotStarted | Status::Ended { .. } => Ok(false),
     }
 }

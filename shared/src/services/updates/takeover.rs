@@ -9,16 +9,28 @@ use crate::domain::update::{Command, Outcome, SealedBy, Status, Update};
 use crate::layout::{StackHead, Stored};
 use crate::ports::Timestamp;
 use crate::services::caller::Caller;
-use crate::services::error::{StackError, UpdateError};
+use crate::services::error::{OnHold, StackError, UpdateError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
 use crate::services::{Error, Holder, store};
+
+/// Refuses while an update or a person holds the stack, and names the holder.
+///
+/// # Errors
+/// [`UpdateError::Held`], [`UpdateError::OnHold`].
+pub(crate) async fn check_free(ctx: &Context, head: &StackHead) -> Result<(), Error> {
+    check_no_update(ctx, head).await?;
+    match &head.hold {
+        Some(hold) => Err(UpdateError::OnHold(OnHold::of(&head.address, hold)).into()),
+        None => Ok(()),
+    }
+}
 
 /// Refuses while an update holds the stack, and names the holder.
 ///
 /// # Errors
 /// [`UpdateError::Held`].
-pub(crate) async fn check_free(ctx: &Context, head: &StackHead) -> Result<(), Error> {
+pub(crate) async fn check_no_update(ctx: &Context, head: &StackHead) -> Result<(), Error> {
     match holder(ctx, head).await? {
         Some(holder) => Err(UpdateError::Held(Box::new(holder)).into()),
         None => Ok(()),

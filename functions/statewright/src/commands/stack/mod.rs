@@ -1,5 +1,6 @@
 //! `statewright stack`. Some of its commands open the store, some call a server, and some do either.
 
+mod hold;
 mod index;
 mod list;
 mod past;
@@ -88,6 +89,10 @@ enum OfServer {
     Show(resources::Show),
     /// Show the versions that changed a resource of a stack, at a server, newest first.
     History(resources::History),
+    /// Hold a stack, at a server: no update starts until somebody releases it. Previews do.
+    Hold(hold::Hold),
+    /// Release a stack that somebody holds, at a server.
+    Release(hold::Release),
 }
 
 impl Stack {
@@ -174,5 +179,7 @@ async fn of_server(command: OfServer, out: Output) -> anyhow::Result<()> {
         OfServer::Resources(resources) => resources::resources(resources, out).await,
         OfServer::Show(show) => resources::show(show, out).await,
         OfServer::History(history) => resources::history(history, out).await,
+        OfServer::Hold(hold) => hold::hold(hold, out).await,
+        OfServer::Release(release) => hold::release(release, out).await,
     }
 }

@@ -38,7 +38,7 @@ impl StackRef {
 }
 
 #[derive(Debug, clap::Args)]
-struct Asked {
+pub(super) struct Asked {
     #[command(flatten)]
     at: At,
     /// The stack, as PROJECT/STACK or ORGANIZATION/PROJECT/STACK.
@@ -47,14 +47,14 @@ struct Asked {
 }
 
 /// A stack and the client of its server.
-struct Session {
-    client: Client,
+pub(super) struct Session {
+    pub(super) client: Client,
     org: OrgName,
     stack: StackRef,
 }
 
 impl Session {
-    async fn open(asked: &Asked) -> anyhow::Result<Self> {
+    pub(super) async fn open(asked: &Asked) -> anyhow::Result<Self> {
         let client = Client::open(&asked.at)?;
         let org = match &asked.stack.org {
             Some(org) => org.clone(),
@@ -63,7 +63,12 @@ impl Session {
         Ok(Self { client, org, stack: asked.stack.clone() })
     }
 
-    fn path<'a>(&'a self, below: &[&'a str]) -> Vec<&'a str> {
+    /// The stack, as people write it.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}/{}", self.org, self.stack.project, self.stack.stack)
+    }
+
+    pub(super) fn path<'a>(&'a self, below: &[&'a str]) -> Vec<&'a str> {
         let StackRef { project, stack, .. } = &self.stack;
         let path = ["api", "stacks", self.org.as_str(), project.as_str(), stack.as_str()];
         path.into_iter().chain(below.iter().copied()).collect()
