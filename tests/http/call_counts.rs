@@ -391,8 +391,8 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     ");
 }
 
-/// The first page of the resources, which people wait for. On functions a process that knows nobody reads the token
-/// and its owner first; the page itself takes the name, the head and a part of the index.
+/// The first page of the resources, which people wait for. On functions, a process that does not know the caller
+/// yet reads the token and its owner first. The page itself takes the name, the head and a part of the index.
 #[tokio::test]
 async fn i10_cheap_the_first_resources_take_three_calls() {
     let (app, counter) = counted().await;

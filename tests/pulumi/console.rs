@@ -9,7 +9,7 @@ use statewright_tests::browser::Chromium;
 use statewright_tests::console::signed_in;
 
 use crate::BACKEND;
-use crate::support::{UP, bench, names, state, urn, yaml};
+use crate::support::{UP, assert_says, bench, names, state, urn, yaml};
 
 /// A program whose message and values try to be markup, and which has a secret.
 pub(crate) const PROGRAM: &str = "resources:
@@ -248,6 +248,21 @@ async fn a_running_update_is_watched_and_cancelled() {
     assert!(kept.starts_with(&["slow-dev", "default", "item-00000"].map(str::to_owned)), "{kept:?}");
     page.open(&format!("{console}/{ORG}")).await;
     page.sees("section:has-text('Failed last time') a:has-text('slow/dev')").await;
+
+    // Nothing updates it while a person holds it.
+    page.open(&format!("{console}/{ORG}/-/locks")).await;
+    page.click("button:has-text('Hold a stack')").await;
+    page.sees("[role=alertdialog]:has-text('Hold slow/dev?')").await;
+    page.fill("[role=alertdialog] textarea", "the network is moved").await;
+    page.click("[role=alertdialog] button:has-text('Hold it')").await;
+    page.sees("tr:has-text('slow/dev'):has-text('the network is moved')").await;
+    let refused = cli.run(UP).await.assert_failure();
+    assert_says(&refused, &["is held by alice", "the network is moved", "statewright stack release"]);
+    page.open(&format!("{console}/{ORG}/slow/dev")).await;
+    page.sees(".notice:has-text('On hold'):has-text('the network is moved')").await;
+    page.click(".notice button:has-text('Release')").await;
+    page.click("[role=alertdialog] button:has-text('Release it')").await;
+    page.sees("button:has-text('Hold')").await;
 
     // After signing out, nothing is shown, and what was open leads to the sign-in and back.
     page.click("[aria-label^='Your user']").await;

@@ -136,7 +136,7 @@ async fn check_one(
         report.problems.push("its name is marked as held by an update, but no update holds it".to_owned());
     }
     if head.hold.is_none() && matches!(is_marked, Some(Ok(StackEntry { is_held: true, .. }))) {
-        report.problems.push("its name is marked as held by a person, but nobody holds it".to_owned());
+        report.problems.push("its name is marked as held by a person, but no person holds it".to_owned());
     }
     if let Some(running) = head.running {
         let update = store::get(ctx, &Update::key(running)).await?;

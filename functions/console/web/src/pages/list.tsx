@@ -33,6 +33,8 @@ interface Row {
   project: string;
   name: string;
   isRunning: boolean;
+  /** Whether a person holds the stack by hand. */
+  isHeld: boolean;
   /** Who locks the state, or updates the stack. */
   holder: string | undefined;
   changed: number;
@@ -105,6 +107,7 @@ function useRows(org: string, project: string | undefined) {
           project: one.projectName,
           name: one.stackName,
           isRunning: one.lastUpdate === 0,
+          isHeld: one.onHold ?? false,
           holder: holders.get(`${one.projectName}/${one.stackName}`),
           changed: one.lastUpdate === 0 ? Date.now() : (one.lastUpdate ?? 0) * 1000,
           resources: one.resourceCount ?? undefined,
@@ -119,6 +122,7 @@ function useRows(org: string, project: string | undefined) {
           project: one.project,
           name: one.state,
           isRunning: false,
+          isHeld: false,
           holder: held.get(one.id),
           changed: one.lastWrite ? instant(one.lastWrite) : 0,
           resources: one.resourceCount ?? undefined,
@@ -168,6 +172,11 @@ function Item({ org, row, isGrouped }: { org: string; row: Row; isGrouped: boole
         {row.isRunning && (
           <Badge tone="busy" icon="running">
             {row.holder ?? "Running"}
+          </Badge>
+        )}
+        {row.isHeld && (
+          <Badge tone="warn" icon="lock">
+            On hold
           </Badge>
         )}
         {!row.isRunning && row.holder !== undefined && (

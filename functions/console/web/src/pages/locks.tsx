@@ -6,14 +6,21 @@ import { useState } from "react";
 import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
-import type { ListedLock, StackName } from "../api/queries";
+import type { ListedLock, StackName, StackSummary } from "../api/queries";
 import { instant, kind, number, visible } from "../format";
 import { useLogin, useRights } from "../rights";
 import { Icon } from "../ui/icons";
 import { Badge, Card, Confirm, Empty, Loaded, Notice, Select, Table, Time, useTitle } from "../ui/parts";
+import { HoldStack, ReleaseStack } from "./holds";
 
-/** Running updates whose holder is read for the page. */
+/** Running updates, and stacks on hold, whose holder is read for the page. */
 const RUNNING_MAX = 50;
+
+const nameOf = (one: StackSummary): StackName => ({
+  org: one.orgName,
+  project: one.projectName,
+  stack: one.stackName,
+});
 
 export function CancelUpdate({ name, id, onClose }: { name: StackName; id: string; onClose: () => void }) {
   const client = useQueryClient();
@@ -122,21 +129,25 @@ export function Locks() {
   const stacks = useQuery(queries.stacks(org));
   const locks = useQuery(queries.locks(org));
   const running = (stacks.data?.items ?? []).filter((one) => one.lastUpdate === 0);
-  const names = running.slice(0, RUNNING_MAX).map((one) => ({
-    org: one.orgName,
-    project: one.projectName,
-    stack: one.stackName,
-  }));
+  const names = running.slice(0, RUNNING_MAX).map(nameOf);
+  const onHold = (stacks.data?.items ?? []).filter((one) => one.onHold);
+  const heldNames = onHold.slice(0, RUNNING_MAX).map(nameOf);
+  const holds = useQueries({ queries: heldNames.map((name) => queries.stack(name)) });
   const details = useQueries({ queries: names.map((name) => queries.stack(name)) });
   const [cancelled, setCancelled] = useState<{ name: StackName; id: string }>();
   const [unlocked, setUnlocked] = useState<ListedLock>();
   const [isLocking, setLocking] = useState(false);
+  const [isHolding, setHolding] = useState(false);
+  const [released, setReleased] = useState<StackName>();
   const { may } = useRights(org);
   const login = useLogin();
   const mayCancel = ({ project, stack }: StackName, author: string, tags: Record<string, unknown>) => {
     const unit = { project, name: stack, tags };
     return may("member", unit) || (may("plan", unit) && author === login);
   };
+  const mayHold = (one: StackSummary) =>
+    may("member", { project: one.projectName, name: one.stackName, tags: one.tags ?? {} });
+  const holdable = (stacks.data?.items ?? []).filter((one) => !one.onHold && mayHold(one)).map(nameOf);
   const states = useQuery(queries.states(org)).data?.items ?? [];
   const labels = new Map(states.map((one) => [one.id, one.labels]));
   const held = new Set(locks.data?.items.map((one) => one.stateId));
@@ -198,6 +209,61 @@ export function Locks() {
         {running.length > RUNNING_MAX && (
           <Notice>
             Here are the first {RUNNING_MAX} of {number(running.length)} updates that run.
+          </Notice>
+        )}
+      </Card>
+      <Card
+        title="Stacks on hold"
+        count={stacks.data ? onHold.length : undefined}
+        actions={
+          holdable.length > 0 && (
+            <Button className="button small" onPress={() => setHolding(true)}>
+              <Icon name="lock" /> Hold a stack
+            </Button>
+          )
+        }
+      >
+        <Loaded of={stacks}>
+          {() =>
+            onHold.length === 0 ? (
+              <Empty icon="open" title="No stack is held by hand" />
+            ) : (
+              <Table label="Stacks on hold" head={["Stack", "Reason", "Holder", "Since", ""]}>
+                {heldNames.map((name, index) => {
+                  const hold = holds[index]?.data?.hold;
+                  const one = onHold[index];
+                  return (
+                    <tr key={`${name.project}/${name.stack}`}>
+                      <td>
+                        <Link className="strong" to="/$org/$project/$stack" params={name}>
+                          {name.project}/{name.stack}
+                        </Link>
+                      </td>
+                      <td className="message">{hold ? visible(hold.reason) : "–"}</td>
+                      <td>
+                        {hold?.by ?? "–"}
+                        {hold && <div className="faint">token {hold.token}</div>}
+                      </td>
+                      <td>
+                        <Time at={hold?.at} />
+                      </td>
+                      <td className="actions pinned">
+                        {one && mayHold(one) && (
+                          <Button className="button small" onPress={() => setReleased(name)}>
+                            Release
+                          </Button>
+                        )}
+                      </td>
+                    </tr>
+                  );
+                })}
+              </Table>
+            )
+          }
+        </Loaded>
+        {onHold.length > RUNNING_MAX && (
+          <Notice>
+            Here are the first {RUNNING_MAX} of {number(onHold.length)} stacks that are held.
           </Notice>
         )}
       </Card>
@@ -269,6 +335,8 @@ export function Locks() {
         </Loaded>
       </Card>
       {cancelled && <CancelUpdate {...cancelled} onClose={() => setCancelled(undefined)} />}
+      {isHolding && <HoldStack of={holdable} onClose={() => setHolding(false)} />}
+      {released && <ReleaseStack name={released} onClose={() => setReleased(undefined)} />}
       {isLocking && <LockByHand of={lockable} onClose={() => setLocking(false)} />}
       {unlocked && <Unlock lock={unlocked} onClose={() => setUnlocked(undefined)} />}
     </div>

@@ -31,6 +31,7 @@ import {
 } from "../ui/parts";
 import { MASK, at, hasSecret, openSecrets, textOf } from "../values";
 import { useIsAdminOf, useLogin, useRightsOnStack } from "../rights";
+import { HeldBy, HoldButton } from "./holds";
 import { CancelUpdate, Wrote } from "./locks";
 import { ProtectButton, ProtectedBy } from "./protection";
 
@@ -88,6 +89,7 @@ export function StackPage() {
   const name = useStackName();
   const stack = useQuery(queries.stack(name));
   const isAdmin = useIsAdminOf(name);
+  const may = useRightsOnStack(name);
   const { org, project } = name;
   return (
     <div className="page">
@@ -103,10 +105,12 @@ export function StackPage() {
         <Copy text={`${org}/${project}/${name.stack}`} label="Copy the name of the stack" />
         <span className="spring" />
         {isAdmin && stack.data && !stack.data.protection && <ProtectButton of={{ stack: name }} />}
+        {stack.data && !stack.data.hold && may("member") && <HoldButton name={name} />}
       </Top>
       {stack.data ? (
         <>
           <RunningUpdate name={name} stack={stack.data} />
+          <HeldBy name={name} by={stack.data.hold} canChange={may("member")} />
           <ProtectedBy of={{ stack: name }} by={stack.data.protection} canChange={isAdmin} />
           <nav className="tabs" aria-label="Stack">
             <Link to="/$org/$project/$stack" params={name} activeOptions={{ exact: true, includeSearch: false }}>

@@ -242,6 +242,7 @@ const TITLES_BY_REASON: Record<string, string> = {
   secret_elsewhere: "The server has no key for this secret",
   sign_in_too_old: "Sign in again",
   stack_locked: "An update holds the stack",
+  stack_on_hold: "A person holds the stack",
   stack_protected: "It is protected",
   stack_version_erased: "This version is erased",
   stack_version_not_found: "This version is not here",
@@ -261,6 +262,7 @@ const ADVICE_BY_REASON: Record<string, string> = {
   role_too_low: "Nothing was changed. If you could do this before, your rights were changed meanwhile.",
   stack_version_erased: "Newer versions are kept, and the stack itself is not touched.",
   stack_locked: "Nothing was changed. Wait for the update, or cancel it on the page Locks.",
+  stack_on_hold: "Nothing was changed. Ask the holder, or release it on the page Locks.",
 };
 
 function SignIn() {

@@ -51,5 +51,5 @@ pub(super) async fn release(release: Release, out: Output) -> anyhow::Result<()>
         anyhow::Ok(Answer { stack: session.name(), hold: None })
     };
     let answer = done.await.map_err(|error| of_command(error, Role::Member))?;
-    out.answer(&answer, |answer| format!("nobody holds {}", answer.stack))
+    out.answer(&answer, |answer| format!("{} is released", answer.stack))
 }

@@ -1,0 +1,100 @@
+// Stacks that a person holds by hand: nothing updates them until somebody releases them.
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Button } from "react-aria-components";
+import { change } from "../api/client";
+import type { Protection, StackName } from "../api/queries";
+import { stackPath } from "../api/queries";
+import { visible } from "../format";
+import { Icon } from "../ui/icons";
+import { Badge, Confirm, Select, Time } from "../ui/parts";
+
+const HOLD = "/api/stacks/{orgName}/{projectName}/{stackName}/hold";
+
+const textOf = ({ project, stack }: StackName) => `${project}/${stack}`;
+
+/** Holds a stack: the only one that is given, or the one that the person chooses. */
+export function HoldStack({ of, onClose }: { of: StackName[]; onClose: () => void }) {
+  const client = useQueryClient();
+  const [text, choose] = useState(of.length === 1 && of[0] ? textOf(of[0]) : "");
+  const chosen = of.find((one) => textOf(one) === text);
+  const run = async (reason: string) => {
+    if (!chosen) return;
+    await change("PUT", HOLD, stackPath(chosen), { reason });
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm
+      title={of.length === 1 && chosen ? `Hold ${textOf(chosen)}?` : "Hold a stack?"}
+      action="Hold it"
+      isDangerous={false}
+      isReady={chosen !== undefined}
+      needsReason
+      onClose={onClose}
+      run={run}
+    >
+      {of.length !== 1 && (
+        <Select
+          label="Stack"
+          value={text}
+          onChange={choose}
+          options={[["", "Choose a stack"], ...of.map((one): [string, string] => [textOf(one), textOf(one)])]}
+        />
+      )}
+      <p>
+        No update starts until somebody releases it. An update that runs goes on, and so do previews. Clients show the
+        reason.
+      </p>
+    </Confirm>
+  );
+}
+
+export function ReleaseStack({ name, onClose }: { name: StackName; onClose: () => void }) {
+  const client = useQueryClient();
+  const run = async () => {
+    await change("DELETE", HOLD, stackPath(name));
+    await client.invalidateQueries();
+  };
+  return (
+    <Confirm title={`Release ${textOf(name)}?`} action="Release it" isDangerous={false} onClose={onClose} run={run}>
+      <p>From then on, updates start again.</p>
+    </Confirm>
+  );
+}
+
+/** Says that a stack is held, and by whom. */
+export function HeldBy({ name, by, canChange }: { name: StackName; by: Protection | null | undefined; canChange: boolean }) {
+  const [isAsking, ask] = useState(false);
+  if (!by) return null;
+  return (
+    <div className="notice warn row">
+      <Badge tone="warn" icon="lock">
+        On hold
+      </Badge>
+      <span>
+        by <strong>{by.by}</strong>, <Time at={by.at} />: {visible(by.reason)}
+      </span>
+      <span className="spring" />
+      {canChange && (
+        <Button className="button" onPress={() => ask(true)}>
+          Release
+        </Button>
+      )}
+      {isAsking && <ReleaseStack name={name} onClose={() => ask(false)} />}
+    </div>
+  );
+}
+
+/** The button that holds a stack. */
+export function HoldButton({ name }: { name: StackName }) {
+  const [isAsking, ask] = useState(false);
+  return (
+    <>
+      <Button className="button" onPress={() => ask(true)}>
+        <Icon name="lock" /> Hold
+      </Button>
+      {isAsking && <HoldStack of={[name]} onClose={() => ask(false)} />}
+    </>
+  );
+}
