@@ -17,7 +17,9 @@ const textOf = ({ project, stack }: StackName) => `${project}/${stack}`;
 /** Holds a stack: the only one that is given, or the one that the person chooses. */
 export function HoldStack({ of, onClose }: { of: StackName[]; onClose: () => void }) {
   const client = useQueryClient();
-  const [text, choose] = useState(of.length === 1 && of[0] ? textOf(of[0]) : "");
+  // The list may change while the dialog is open.
+  const [isOne] = useState(of.length === 1);
+  const [text, choose] = useState(isOne && of[0] ? textOf(of[0]) : "");
   const chosen = of.find((one) => textOf(one) === text);
   const run = async (reason: string) => {
     if (!chosen) return;
@@ -26,7 +28,7 @@ export function HoldStack({ of, onClose }: { of: StackName[]; onClose: () => voi
   };
   return (
     <Confirm
-      title={of.length === 1 && chosen ? `Hold ${textOf(chosen)}?` : "Hold a stack?"}
+      title={isOne && chosen ? `Hold ${textOf(chosen)}?` : "Hold a stack?"}
       action="Hold it"
       isDangerous={false}
       isReady={chosen !== undefined}
@@ -34,7 +36,7 @@ export function HoldStack({ of, onClose }: { of: StackName[]; onClose: () => voi
       onClose={onClose}
       run={run}
     >
-      {of.length !== 1 && (
+      {!isOne && (
         <Select
           label="Stack"
           value={text}

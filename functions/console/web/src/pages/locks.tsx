@@ -80,7 +80,9 @@ interface Lockable {
 /** Locks a state by hand: the only one that is given, or the one that the person chooses. */
 export function LockByHand({ of, onClose }: { of: Lockable[]; onClose: () => void }) {
   const client = useQueryClient();
-  const [id, choose] = useState(of.length === 1 ? (of[0]?.id ?? "") : "");
+  // The list may change while the dialog is open.
+  const [isOne] = useState(of.length === 1);
+  const [id, choose] = useState(isOne ? (of[0]?.id ?? "") : "");
   const chosen = of.find((one) => one.id === id);
   const lock = async (reason: string) => {
     await change("POST", "/api/tfstates/{guid}/lock", { guid: id }, { reason });
@@ -88,7 +90,7 @@ export function LockByHand({ of, onClose }: { of: Lockable[]; onClose: () => voi
   };
   return (
     <Confirm
-      title={of.length === 1 && chosen ? `Lock ${chosen.project}/${chosen.state} by hand?` : "Lock a state by hand?"}
+      title={isOne && chosen ? `Lock ${chosen.project}/${chosen.state} by hand?` : "Lock a state by hand?"}
       action="Lock it"
       isDangerous={false}
       isReady={chosen !== undefined}
@@ -96,7 +98,7 @@ export function LockByHand({ of, onClose }: { of: Lockable[]; onClose: () => voi
       onClose={onClose}
       run={lock}
     >
-      {of.length !== 1 && (
+      {!isOne && (
         <Select
           label="State"
           value={id}
