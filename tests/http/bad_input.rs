@@ -375,9 +375,7 @@ async fn names_that_people_choose_have_no_hidden_characters() {
     let org = format!("/api/orgs/{ORG}");
     let issuer = Issuer::new("https://ci.example.com");
     let of_tag = |value: &str| format!("tag:team={value}");
-    let token = |name: &str, description: &str, on: &str| {
-        json!({ "name": name, "description": description, "expires": 0, "roleID": "apply", "on": on })
-    };
+    let token = |name: &str, description: &str, on: &str| json!({ "name": name, "description": description, "expires": 0, "roleID": "apply", "on": on });
     let bodies = |text: &str| {
         [
             ("grants", json!({ "to": "everybody", "on": of_tag(text), "role": "apply" })),

@@ -343,6 +343,7 @@ async fn i10_cheap_each_request_of_a_warm_process_costs_these_calls() {
     append after a rest 1 query, 1 commit (1)
     append of 200 KB    1 commit, 1 blob put (2)
     events              1 get, 1 commit (2)
+    events without news 2 get, 1 query (3)
     get running stack   4 get, 1 query (4)
     export running      2 get, 1 query, 2 blob get (5)
     renew               4 get, 1 commit (2)
@@ -389,6 +390,48 @@ async fn i10_cheap_a_cold_process_waits_for_few_more_calls() {
     append              1 get, 1 query, 1 commit (2)
     complete            6 get, 2 query, 2 joint commit, 2 blob get, 2 blob put (8)
     ");
+}
+
+/// Rights by a name cost what those of an admin do. Rights by a tag cost one read more of a process that does not know the
+/// tags of the stack yet, and none of others; the labels of a state are in its head.
+#[tokio::test]
+async fn i10_cheap_a_caller_with_grants_costs_what_an_admin_does() {
+    let (app, counter) = counted().await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let tag = json!({ "name": "tier", "value": "one" });
+    stack.post("/tags", &tag).send().await.expect(204);
+    let state = json!({ "project": stack.project, "state": "dev", "labels": { "tier": "one" } });
+    app.post(&format!("/api/orgs/{ORG}/tfstates"), &state).send().await.expect(200);
+    let by_name = app.member_with_role(Role::None, "ann", "laptop").await;
+    let by_tag = app.member_with_role(Role::None, "bob", "laptop").await;
+    for (login, on) in [("ann", format!("{}/*", stack.project)), ("bob", "tag:tier=one".to_owned())] {
+        let grant = json!({ "to": format!("user:{login}"), "on": on, "role": "plan" });
+        app.post(&format!("/api/orgs/{ORG}/grants"), &grant).send().await.expect(200);
+    }
+    let tokens = [app.token.as_str(), by_name.as_str(), by_tag.as_str()];
+    for (path, tags) in [
+        (stack.path.clone(), 1),
+        (format!("{}/outputs", stack.path), 1),
+        (format!("/api/orgs/{ORG}/tfstates/{}/dev", stack.project), 0),
+    ] {
+        let reads = async |app: &TestApp, token: &str| {
+            counter.take();
+            app.get(&path).token(token).send().await.expect(200);
+            let Calls { ledger_gets, ledger_queries, .. } = counter.take();
+            ledger_gets + ledger_queries
+        };
+        let (mut warm, mut cold) = (Vec::new(), Vec::new());
+        for token in tokens {
+            // The first use of a token is recorded.
+            reads(&app, token).await;
+            warm.push(reads(&app, token).await);
+            cold.push(reads(&app.another_process("cold").await, token).await);
+        }
+        let [of_admin, cold_of_admin] = [warm[0], cold[0]];
+        assert_eq!(warm, [of_admin; 3], "{path}");
+        assert_eq!(cold, [cold_of_admin, cold_of_admin, cold_of_admin + tags], "{path}");
+    }
 }
 
 /// The first page of the resources, which people wait for. On functions, a process that does not know the caller
@@ -532,6 +575,7 @@ async fn i10_cheap_each_request_costs_these_units_on_aws() {
     append after a rest 1 written, 1 read (2)
     append of 200 KB    1 written, 1 put (2)
     events              1 written, 1 read (2)
+    events without news 3 read (3)
     get running stack   5 read (5)
     export running      3 read, 2 got (5)
     renew               1 written, 4 read (5)

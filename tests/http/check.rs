@@ -12,9 +12,9 @@ use statewright_shared::domain::ids::{EdgeId, StackId, StateId, UpdateId};
 use statewright_shared::domain::names::{EnvironmentAddress, InputName, OrgName, StateAddress};
 use statewright_shared::domain::tfstate::Ends;
 use statewright_shared::layout::{
-    DeletedState, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead, StackVersion, StateEdge,
-    StateEntry, StateGraph, StateHead, StateLock, StateLockEntry, StateSchemas, StoredLabelPolicy,
-    WrappedDataKey, delete, put_bytes,
+    DeletedState, EnvironmentHead, FormerStateName, Record, Slot, Snapshot, StackEntry, StackHead,
+    StackVersion, StateEdge, StateEntry, StateGraph, StateHead, StateLock, StateLockEntry, StateSchemas,
+    StoredLabelPolicy, WrappedDataKey, delete, put_bytes,
 };
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, ItemKey, Ledger as _};
 use statewright_shared::services::keys::master_key;

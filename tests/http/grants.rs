@@ -169,6 +169,7 @@ fn listed_stack(ids: &Arc<dyn Ids>, project: &str, name: &str) -> Write {
         last_update: None,
         resource_count: None,
         is_updating: false,
+        is_held: false,
         newest: None,
         references: Vec::new(),
     };
@@ -181,20 +182,7 @@ async fn a_list_reads_only_the_names_that_grants_reach() {
     let projects = ["aaa", "net", "web", "zzz"];
     for (project, count) in projects.into_iter().zip([LIST_PAGE + 1, LIST_PAGE - 1, 3, 1]) {
         let entries: Vec<Write> = (0..count)
-            .map(|number| {
-                let address = StackAddress::parse(ORG, project, &format!("s{number:03}")).unwrap();
-                let entry = StackEntry {
-                    id: StackId::new(app.context.ids.uuid()),
-                    tags: BTreeMap::new(),
-                    last_update: None,
-                    resource_count: None,
-                    is_updating: false,
-                    is_held: false,
-                    newest: None,
-                    references: Vec::new(),
-                };
-                put(StackEntry::key(&address), Expect::Absent, app.context.ids.revision(), &entry)
-            })
+            .map(|number| listed_stack(&app.context.ids, project, &format!("s{number:03}")))
             .collect();
         for some in entries.chunks(100) {
             app.context.ledger.commit(some.to_vec()).await.unwrap();

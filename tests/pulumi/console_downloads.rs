@@ -3,9 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::console::signed_in;
 
 use crate::BACKEND;
-use crate::console::signed_in;
 
 /// A state as no program of ours would write it.
 const ODD: &str = "{\n\t\"version\": 4,  \"serial\": 1, \"lineage\": \"11111111-2222-4333-8444-555555555555\",\n\

@@ -165,7 +165,7 @@ async fn a_person_follows_a_stack_by_keyboard_alone() {
     page.enter("link", "Watch it").await;
     page.arrives(&format!("{running}/updates/1")).await;
     page.sees(".step:has-text('item-00000')").await;
-    asks(&mut page, "Cancel").await;
+    page.asks("Cancel").await;
     page.reach("textbox", "Reason, for the audit trail").await;
     page.types("it was started by mistake").await;
     page.enter("button", "Cancel the update").await;

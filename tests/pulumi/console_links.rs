@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
 use statewright_tests::cli::{Output, PulumiCli};
+use statewright_tests::console::signed_in_at;
 
 use crate::BACKEND;
-use crate::console::signed_in_at;
 use crate::support::{UP, client, commit, secret, write_program};
 
 /// The address after this label of a line that `pulumi` printed.

@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::json;
 use statewright_shared::api::routes::Route;
 use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::browser::Chromium;
 use statewright_tests::console::signed_in;
 use statewright_tests::rows::route;
 

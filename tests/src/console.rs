@@ -20,34 +20,41 @@ pub async fn signed_in(app: &TestApp, path: &str) -> (Chromium, String) {
 
 /// A browser in which this user is signed in, at this path, and the address of the console.
 pub async fn signed_in_as(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
-    let (mut page, console) = led_to_sign_in(app, login, path).await;
+    let console = app.console().await;
+    let page = signed_in_at(app, login, &format!("{console}{path}")).await;
+    (page, console)
+}
+
+/// A browser that opened this address of a console, signed in, and was led back to it.
+pub async fn signed_in_at(app: &TestApp, login: &str, url: &str) -> Chromium {
+    let mut page = led_to_sign_in(app, login, url).await;
     page.fill("input[name=login]", login).await;
     page.fill("input[name=password]", PASSWORD).await;
     page.press("Enter").await;
-    page.arrives(&format!("{console}{path}")).await;
-    (page, console)
+    page.arrives(url).await;
+    page
 }
 
-/// The same by keyboard alone.
+/// As [`signed_in_as`], by keyboard alone.
 pub async fn signed_in_by_keys(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
-    let (mut page, console) = led_to_sign_in(app, login, path).await;
+    let console = app.console().await;
+    let url = format!("{console}{path}");
+    let mut page = led_to_sign_in(app, login, &url).await;
     page.signs_in_by_keys(login, PASSWORD).await;
-    page.arrives(&format!("{console}{path}")).await;
+    page.arrives(&url).await;
     (page, console)
 }
 
-/// Gives the user a password, and opens this path. Every address leads to the page of sign-ins, and back.
-async fn led_to_sign_in(app: &TestApp, login: &str, path: &str) -> (Chromium, String) {
+/// Gives the user a password, and opens this address. Every address leads to the page of sign-ins, and back.
+async fn led_to_sign_in(app: &TestApp, login: &str, url: &str) -> Chromium {
     let user = Login::parse(login).expect("valid");
     passwords::set(&app.context, &user, PASSWORD).await.expect("the user may have it");
-    let console = app.console().await;
     let mut page = Chromium::start();
-    page.open(&format!("{console}{path}")).await;
-    page.arrives(&format!("{console}/signin?next=")).await;
+    page.open(url).await;
     page.sees("input[name=login]").await;
     // The first request was refused, which is an error of the browser's console.
     page.run(&json!({ "command": "problems" })).await;
-    (page, console)
+    page
 }
 
 /// The API's path of the stack `dev` of a project.

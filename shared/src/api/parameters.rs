@@ -96,6 +96,7 @@ parameters! {
     PARENT: text("parent", "Only those below the resource with this URN");
     URN: needed("urn", "The URN of the resource");
     DELETE: flag("delete", "Whether it is the resource that waits for its deletion");
+    SHORT: flag("short", "Whether inputs and outputs of more than 4 MiB are left out");
     HOPS: number("hops", "The steps to the neighbors, from 1 to 3");
     ADDRESS_FILTER: text("filter", "Only those with these words in the address or the provider");
     ADDRESS: needed("address", "The address of the resource");

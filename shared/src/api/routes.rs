@@ -27,10 +27,10 @@ use super::response::{self, json_text};
 use super::route::Answered::{Created, Empty, Html, Json, NoContent, SeeOther, StateIfAny, Text, Yaml};
 use super::route::Shapes;
 use super::shapes::{
-    anything, begun, checked, dependencies_of_state, form, health_status, history_page, journal_entries, of,
-    opened, packages, policy_groups, policy_packs, rejected_writes, required_policies, resource, state,
-    state_resource, state_resource_neighbours, state_resource_values, state_resources_page, state_version,
-    state_versions, states_page, statuses, templates,
+    anything, begun, checked, dependencies_of_state, downloaded, form, health_status, history_page,
+    journal_entries, of, opened, packages, policy_groups, policy_packs, rejected_writes, required_policies,
+    resource, state, state_resource, state_resource_neighbours, state_resource_values, state_resources_page,
+    state_version, state_versions, states_page, statuses, templates,
 };
 use super::unsupported::unsupported;
 use super::{access_log, auth};
@@ -66,8 +66,9 @@ use crate::wire::pulumi::{
     Checkpoint, Ciphertext, CompleteUpdate, Config, CreateStack, CreateUpdate, CreatedUpdate,
     DefaultOrganization, DeletedStacks, EngineEvent, EventBatch, Events, Imported, Member as OrgMember,
     Members as OrgMembers, Plaintext, RenameStack, Renamed, RenewLease, RenewedLease, RestoreDeletedStack,
-    ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackTag, Stacks, StartUpdate,
-    StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User, Versions,
+    ServiceHistory, ServiceUpdate, Stack, StackMetadata, StackOutputs, StackPreviews, StackTag, Stacks,
+    StartUpdate, StartedUpdate, Templates, Timeline, TransferStack, UpdateStatus, UpdateSummary, User,
+    Versions,
 };
 use crate::wire::resources::{
     AskSecret, OpenedSecret, ResourceHistory, ResourceNeighbours, Resources, RestoredStack,

@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 pub(super) use crate::wire::schema::of;
 
 use crate::wire::environments::{Diagnostics, Evaluated, FoundValue};
-use crate::wire::pulumi::{Checkpoint, CreatedUpdate, DownloadAt, History, OfStack, ServiceHistory, StartedUpdate};
+use crate::wire::pulumi::{
+    Checkpoint, CreatedUpdate, DownloadAt, History, OfStack, ServiceHistory, StartedUpdate,
+};
 use crate::wire::resources::{ResourceDetail, ResourceRow};
 use crate::wire::schema::{both, page};
 use crate::wire::state_resources::{Around, OfText, Resource, Resources, StateResourceNeighbours, Values};

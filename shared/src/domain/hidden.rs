@@ -66,8 +66,24 @@ mod tests {
     #[test]
     fn hidden_characters_are_found_and_removed() {
         for c in [
-            '\0', '\n', '\u{7f}', '\u{9b}', '\u{ad}', '\u{61c}', '\u{180e}', '\u{200b}', '\u{200d}', '\u{200e}',
-            '\u{2028}', '\u{202e}', '\u{2060}', '\u{2066}', '\u{2069}', '\u{feff}', '\u{fff9}', '\u{1d173}',
+            '\0',
+            '\n',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200e}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{feff}',
+            '\u{fff9}',
+            '\u{1d173}',
             '\u{e0041}',
         ] {
             let text = format!("a{c}b");
@@ -80,7 +96,9 @@ mod tests {
     #[test]
     fn joiners_in_scripts_and_emoji_stay() {
         // Persian with a non-joiner, an emoji of two, a word from right to left, an Arabic sign of numbers.
-        for text in ["", "a b", "\u{645}\u{6cc}\u{200c}\u{62e}", "\u{1f469}\u{200d}\u{1f4bb}", "שלום", "\u{600}1"] {
+        for text in
+            ["", "a b", "\u{645}\u{6cc}\u{200c}\u{62e}", "\u{1f469}\u{200d}\u{1f4bb}", "שלום", "\u{600}1"]
+        {
             assert!(!has_hidden(text), "{text:?}");
             assert_eq!(without_hidden(text), text);
         }

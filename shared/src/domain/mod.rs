@@ -14,6 +14,7 @@ pub mod deployment;
 pub mod durations;
 pub mod environment;
 pub(crate) mod events;
+pub mod file_name;
 pub mod hidden;
 pub mod ids;
 pub mod integrity;

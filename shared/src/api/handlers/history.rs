@@ -179,8 +179,11 @@ fn infos(previews: Vec<Previewed>, latest_version: u64, now: Timestamp) -> Vec<S
 fn records_info(records: Previewed, latest_version: u64, now: Timestamp) -> ServiceUpdate {
     let Previewed { id, update, detail, summary } = records;
     let (outcome, ended) = match &update.status {
-        Status::Ended { outcome, at, .. } => (Some(*outcome), at.seconds()),
-        Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } => (None, 0),
+        Status::Ended { outcome, at, .. } => (Ok(*outcome), at.seconds()),
+        Status::NotStarted => (Err("not-started"), 0),
+        // Nothing ends a preview whose client is gone.
+        Status::Running { until, .. } if now > *until => (Ok(Outcome::Failed), until.seconds()),
+        Status::Running { .. } | Status::Sealed { .. } => (Err("in-progress"), 0),
     };
     let makes_version = !update.dry_run && update.status != Status::NotStarted;
     let version = update.base_version.saturating_add(u64::from(makes_version));
@@ -195,8 +198,8 @@ fn records_info(records: Previewed, latest_version: u64, now: Timestamp) -> Serv
             message: detail.message,
             environment: detail.environment,
             config: detail.config,
-            result: outcome.map_or("in-progress", result),
-            outcome: outcome.map(|outcome| outcome.as_str().to_owned()),
+            result: outcome.map_or_else(|not_yet| not_yet, result),
+            outcome: outcome.ok().map(|outcome| outcome.as_str().to_owned()),
             end_time: ended,
             version,
             resource_changes: summary.map(|summary| summary.resource_changes),

@@ -159,7 +159,9 @@ pub enum InvalidInput {
     #[error("invalid name of a state: name its project too")]
     StateWithoutProject,
     /// The reason of a protection is empty, too long, not one line, or has hidden characters.
-    #[error("invalid reason of a protection: write one line of up to {characters_max} characters, none of them hidden")]
+    #[error(
+        "invalid reason of a protection: write one line of up to {characters_max} characters, none of them hidden"
+    )]
     ProtectionReason {
         /// The longest reason, in characters.
         characters_max: usize,

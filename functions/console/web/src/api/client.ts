@@ -76,6 +76,7 @@ interface AbsentIn {
     | "modified"
     | "propertyDependencies"
     | "sourcePosition"
+    | "valuesBytes"
     | "valuesHidden";
   "/api/stacks/{orgName}/{projectName}/{stackName}/resource/history": OfChange | "continuationToken" | "ends" | "message";
   "/api/stacks/{orgName}/{projectName}/{stackName}/resource/neighbours": OfResource | "isCut";
@@ -83,6 +84,7 @@ interface AbsentIn {
   "/api/stacks/{orgName}/{projectName}/{stackName}/updates/{version}/diff/{other}": OfChange | "changes" | "delete";
   "/api/tfstates/{guid}/resource": OfStateResource;
   "/api/tfstates/{guid}/resource/history": "continuationToken";
+  "/api/tfstates/{guid}/resource/neighbours": OfStateResource | "isCut";
   "/api/tfstates/{guid}/resource/values": OfStateResource;
   "/api/tfstates/{guid}/resources": OfStateResource | "continuationToken";
 }

@@ -310,7 +310,8 @@ export const resource = (name: StackName, of: ResourceName) =>
   queryOptions({
     queryKey: ["resource", name, of],
     queryFn: async ({ signal }): Promise<OneResource> => {
-      const found = await readExactly(`${STACK}/resource`, stackPath(name), resourceQuery(of), signal);
+      const query = { ...resourceQuery(of), short: true };
+      const found = await readExactly(`${STACK}/resource`, stackPath(name), query, signal);
       const { inputs, outputs, ...rest } = found;
       return { ...rest, inputs: membersOf(inputs), outputs: membersOf(outputs) };
     },
@@ -799,6 +800,22 @@ export const stateResource = (guid: string, address: string, version: string | u
   queryOptions({
     queryKey: ["state-resource", guid, address, version ?? "", version === undefined ? current : 0],
     queryFn: ({ signal }) => read("/api/tfstates/{guid}/resource", { guid }, { address, version }, signal),
+  });
+
+export type StateNeighbourhood = Got<"/api/tfstates/{guid}/resource/neighbours">;
+
+export const stateNeighbours = (
+  guid: string,
+  address: string,
+  version: string | undefined,
+  current: number,
+  hops: number,
+) =>
+  queryOptions({
+    queryKey: ["state-neighbours", guid, address, version ?? "", version === undefined ? current : 0, hops],
+    queryFn: ({ signal }) =>
+      read("/api/tfstates/{guid}/resource/neighbours", { guid }, { address, version, hops }, signal),
+    gcTime: EVERY_MINUTE,
   });
 
 export const stateResourceHistory = (guid: string, address: string, current: number) =>

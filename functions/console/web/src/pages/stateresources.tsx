@@ -18,7 +18,7 @@ import type {
 import { terraformPage } from "../clouds";
 import { count, number, visible } from "../format";
 import { useRightsOnState } from "../rights";
-import type { GraphEdge, GraphNode } from "../ui/graph";
+import { type Drawing, Hops, draw } from "../ui/drawing";
 import { Icon } from "../ui/icons";
 import {
   Act,
@@ -387,12 +387,18 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
       title="Attributes"
       count={found && entries.length}
       actions={
-        next &&
-        mayRead && (
-          <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
-            <Icon name="eye" /> {next.text}
-          </Act>
-        )
+        <>
+          {page && (
+            <a className="button small" href={page.href} target="_blank" rel="noreferrer noopener">
+              Open in {page.title}
+            </a>
+          )}
+          {next && mayRead && (
+            <Act className="button small" onPress={() => void ask(next.unmask)} isOff={isReading}>
+              <Icon name="eye" /> {next.text}
+            </Act>
+          )}
+        </>
       }
     >
       {error !== undefined && <Failure error={error} />}
