@@ -306,6 +306,43 @@ async fn an_organization_without_any_right_hides_no_other() {
 }
 
 #[tokio::test]
+async fn no_environment_is_made_or_found_where_no_grant_reaches() {
+    let app = TestApp::memory().await;
+    units(&app).await;
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    give(&app, &app.token, "user:bob", "web/*", "apply").await.expect(200);
+    let environments = format!("/api/esc/environments/{ORG}");
+    app.post(&environments, &json!({ "project": "net", "name": "xkept" })).send().await.expect(204);
+    // A name that exists and one that does not get the same answer.
+    let clone = async |project: &str, name: &str| {
+        let body = json!({ "project": project, "name": name });
+        app.post(&format!("{environments}/web/dev/clone"), &body).token(&bob).send().await
+    };
+    let create = async |environment: &str| {
+        let body = json!({ "stackName": "two", "config": { "environment": environment } });
+        app.post(&format!("/api/stacks/{ORG}/web"), &body).token(&bob).send().await
+    };
+    let set = async |environment: &str| {
+        let path = format!("/api/stacks/{ORG}/web/dev/config");
+        let body = json!({ "environment": environment });
+        app.request(Method::PUT, &path).json(&body).token(&bob).send().await
+    };
+    for (status, there, missing) in [
+        (403, clone("net", "xkept").await, clone("net", "xgone").await),
+        (403, create("net/xkept").await, create("net/xgone").await),
+        (404, set("net/xkept").await, set("net/xgone").await),
+    ] {
+        assert_eq!(there.refused(status).replace("xkept", "xgone"), missing.refused(status));
+    }
+    app.get(&format!("{environments}/net/xgone")).send().await.refused(404);
+    clone("web", "copy").await.expect(204);
+    set("web/copy").await.expect(200);
+    create("web/two").await.expect(200);
+    let made = app.get(&format!("{environments}/web/two")).token(&bob).send().await;
+    assert_eq!(made.status, 200, "{}", made.text());
+}
+
+#[tokio::test]
 async fn a_grant_on_one_name_follows_a_rename_and_patterns_do_not() {
     let app = TestApp::memory().await;
     let stack = Stack::in_project(&app, "web").await;

@@ -4,9 +4,10 @@ use crate::context::Context;
 use crate::domain::names::{
     DEFAULT_ENVIRONMENT_PROJECT, EnvironmentAddress, EnvironmentTagName, LATEST, OrgName,
 };
+use crate::domain::role::Right;
 use crate::layout::{EnvironmentHead, EnvironmentRevision, Record, Retracted, Stored};
 use crate::services::caller::Caller;
-use crate::services::error::EnvironmentError;
+use crate::services::error::{AccessError, EnvironmentError};
 use crate::services::{Error, store};
 
 /// Replacements that are followed from a retracted revision, at most.
@@ -33,6 +34,24 @@ pub async fn locate(
     let missing = || Error::Environment(EnvironmentError::NotFound(address.clone()));
     caller.admit(caller.on_environment(ctx, address).await, missing)?;
     head_of(ctx, address).await?.ok_or_else(missing)
+}
+
+/// Refuses a caller who may not see an environment, as if it did not exist.
+///
+/// # Errors
+/// [`EnvironmentError::NotFound`].
+pub(in crate::services) async fn check_seen(
+    ctx: &Context,
+    caller: &Caller,
+    address: &EnvironmentAddress,
+) -> Result<(), Error> {
+    match caller.on_environment(ctx, address).await {
+        Ok(standing) if standing.has(Right::See) => Ok(()),
+        Ok(_) | Err(Error::Access(AccessError::NoOrg(_))) => {
+            Err(EnvironmentError::NotFound(address.clone()).into())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Parses the name of an environment within an organization, with or without a revision.

@@ -101,23 +101,22 @@ fn new_head(ctx: &Context, caller: &Caller, id: EnvironmentId, revision: u64) ->
 /// The text of a new environment for the configuration of a stack.
 const EMPTY_CONFIG: &str = "values:\n  pulumiConfig: {}\n";
 
-/// The writes that create the environment for the configuration of a stack; none if it exists.
+/// The writes that create the environment for the configuration of a stack; none if it exists. To a caller who may not see
+/// it, the answer is the same whether it exists or not.
 ///
 /// # Errors
-/// `AccessError::NotAllowed` for a caller who may not create an environment of this name.
+/// `AccessError::NotAllowed` for a caller who may not create one of this name.
 pub(super) async fn prepare_for_stack(
     ctx: &Context,
     caller: &Caller,
     address: &EnvironmentAddress,
 ) -> Result<Vec<Write>, Error> {
-    match head_of(ctx, address).await? {
-        Some(_) => Ok(Vec::new()),
-        None => {
-            let standing = caller.on_environment(ctx, address).await?;
-            standing.check(Right::Apply, "an environment for the configuration of a stack")?;
-            prepare(ctx, caller, address, EMPTY_CONFIG).await
-        }
+    let standing = caller.on_environment(ctx, address).await?;
+    if standing.has(Right::See) && head_of(ctx, address).await?.is_some() {
+        return Ok(Vec::new());
     }
+    standing.check(Right::Apply, "an environment for the configuration of a stack")?;
+    prepare(ctx, caller, address, EMPTY_CONFIG).await
 }
 
 /// A text that may become a revision.
@@ -503,8 +502,9 @@ const CLONED_WITHIN: Duration = Duration::from_secs(3600);
 /// sealed again with the key of the clone. The caller needs the same right at both names.
 ///
 /// # Errors
-/// As [`locate`]; `AccessError::NotAllowed`; [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`],
-/// [`EnvironmentError::HistoryOrRevision`], [`EnvironmentError::TooManyRevisions`].
+/// As [`locate`]; `AccessError::NotAllowed` for a caller who may not create one of the new name;
+/// [`EnvironmentError::Exists`], [`EnvironmentError::NoRevision`], [`EnvironmentError::HistoryOrRevision`],
+/// [`EnvironmentError::TooManyRevisions`].
 pub async fn clone(
     ctx: &Context,
     caller: &Caller,
@@ -514,7 +514,8 @@ pub async fn clone(
     preserve: Preserve,
 ) -> Result<(), Error> {
     let from = locate(ctx, caller, address).await?.value;
-    caller.on_environment(ctx, new).await?.check(caller.needs(), "a clone of this name")?;
+    // Before anything of that name is read, so that the answer does not reveal what exists.
+    caller.on_environment(ctx, new).await?.check(caller.needs(), "the clone")?;
     if head_of(ctx, new).await?.is_some() {
         return Err(exists(new));
     }

@@ -7,7 +7,7 @@ use crate::ports::Write;
 use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::environments;
-use crate::services::environments::lookup::{RevisionRef, head_of, parse};
+use crate::services::environments::lookup::{RevisionRef, check_seen, head_of, parse};
 use crate::services::error::{EnvironmentError, StackError};
 use crate::services::store::retry::Attempts;
 use crate::services::store::stack_lookup::{Located, locate};
@@ -40,7 +40,7 @@ pub(super) async fn prepare(
     if which == RevisionRef::Latest {
         return environments::prepare_for_stack(ctx, caller, &address).await;
     }
-    find(ctx, org, config).await.map(|()| Vec::new())
+    find(ctx, caller, org, config).await.map(|()| Vec::new())
 }
 
 fn check_lengths(config: &StackConfig) -> Result<(), Error> {
@@ -53,9 +53,10 @@ fn check_lengths(config: &StackConfig) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that the named revision exists.
-async fn find(ctx: &Context, org: &OrgName, config: &StackConfig) -> Result<(), Error> {
+/// Checks that the named revision exists, for a caller who may see the environment.
+async fn find(ctx: &Context, caller: &Caller, org: &OrgName, config: &StackConfig) -> Result<(), Error> {
     let (address, which) = parse(org, &config.environment)?;
+    check_seen(ctx, caller, &address).await?;
     let head = head_of(ctx, &address).await?;
     let head = head.ok_or_else(|| EnvironmentError::NotFound(address.clone()))?;
     environments::lookup::text(ctx, &address, &head.value, &which).await?;
@@ -79,7 +80,7 @@ pub async fn set(
         let Located { id, head } = locate(ctx, caller, address).await?;
         if let Some(config) = &config {
             check_lengths(config)?;
-            find(ctx, &address.org, config).await?;
+            find(ctx, caller, &address.org, config).await?;
         }
         if head.value.config == config {
             return Ok(());
