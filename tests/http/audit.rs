@@ -13,7 +13,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::services::identity::{orgs, passwords};
 use statewright_tests::app::{Call, ORG, TestApp, USER};
 
-use crate::routes::{EDGE, STATE, path};
+use crate::routes::{EDGE, STATE, path, sent};
 use crate::states::text;
 use crate::world::{Run, Stack, begin_body, deployment, new_project, program, raw};
 
@@ -408,54 +408,6 @@ async fn refusals_for_a_role_are_audited_on_every_row() {
     let [record] = &records[..] else { panic!("not one record: {records:?}") };
     let fields = [&record["action"], &record["result"], &record["user"]];
     assert_eq!(fields, [REFUSED, "refused", "bob"]);
-}
-
-/// A request of an outsider on a row: valid enough for the row to find the organization.
-fn sent(route: &Route) -> Value {
-    let is_protocol = route.path.starts_with("/tfstate/");
-    match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
-        ("GET" | "HEAD", _) => Value::Null,
-        (_, "lock") if is_protocol => json!({ "ID": "a", "Operation": "OperationTypePlan" }),
-        (_, "lock" | "protection" | "hold") => json!({ "reason": "maintenance" }),
-        (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
-        (_, "schemas") => json!({ "infer": true }),
-        (_, "values") => json!({ "address": "terraform_data.a" }),
-        (_, "secret") => json!({ "urn": "urn:pulumi:dev::web::pkg:m:T::a", "path": "/outputs/a" }),
-        ("PATCH", "{guid}") => json!({ "state": "other" }),
-        ("POST", _) if is_protocol => text(9, &[]),
-        ("PUT", "access") => json!({ "teams": {}, "grants": [] }),
-        ("POST", "tokens") => json!({ "name": "other" }),
-        ("PUT", "tfstate-policy") => json!({ "version": 0, "policy": {} }),
-        ("POST", "tfstate-edges") => json!({ "producer": STATE, "output": "url", "consumer": "reader" }),
-        (_, "{edge}") => json!({ "mock": 1 }),
-        (_, "import" | "checkpoint") => deployment(&[]),
-        ("DELETE", _) => Value::Null,
-        _ => {
-            let mut body = begin_body("update", false);
-            for (name, value) in [
-                ("stackName", json!("dev")),
-                ("name", json!("other")),
-                ("plaintexts", json!([])),
-                ("ciphertexts", json!([])),
-                ("reason", json!("wrong")),
-                ("newName", json!("other")),
-                ("toOrg", json!(ORG)),
-                ("project", json!("web")),
-                ("plaintext", json!("")),
-                ("ciphertext", json!("")),
-                ("environment", json!("web/prod")),
-                ("value", json!("no")),
-                ("role", json!("plan")),
-                ("to", json!("everybody")),
-                ("on", json!("*")),
-                ("permissions", json!(102)),
-                ("newTag", json!({ "name": "a", "value": "b" })),
-            ] {
-                body[name] = value;
-            }
-            body
-        }
-    }
 }
 
 /// A resource of another organization looks like a missing one, and the audit log records the attempt.

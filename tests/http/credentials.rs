@@ -411,7 +411,7 @@ async fn no_token_has_the_name_that_passwords_go_by() {
 }
 
 /// A certificate as far as the server reads it: some DER, and an expiry.
-fn made(number: u8) -> Certificate {
+pub(crate) fn made(number: u8) -> Certificate {
     let der = [b"\x30\x82\x01\x00".as_slice(), &[number; 256]].concat();
     Certificate { der, not_after: START.plus(Duration::from_secs(3_600)) }
 }
@@ -426,7 +426,7 @@ async fn certificate(app: &TestApp, user: &str, token: &str, expires_in: Option<
 }
 
 /// The answer on a connection that was made with a certificate.
-async fn over(
+pub(crate) async fn over(
     app: &TestApp,
     certificate: &Bytes,
     method: &str,

@@ -55,4 +55,5 @@ mod trail;
 mod unsupported;
 mod updates;
 mod users;
+mod walls;
 mod world;

@@ -19,12 +19,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::call_counts::counted;
-use crate::routes::{STATE, path};
+use crate::routes::{STATE, path, unit_in};
 use crate::states::text;
 use crate::world::{Stack, begin_body, program};
 
 /// A part of every refusal for a role.
-const NEEDS: &str = "needs the role ";
+pub(crate) const NEEDS: &str = "needs the role ";
 
 fn login(text: &str) -> Login {
     Login::parse(text).unwrap()
@@ -64,7 +64,7 @@ async fn tokens(app: &TestApp) -> Vec<(Role, &'static str, String)> {
     tokens
 }
 
-fn commits(calls: Calls) -> u64 {
+pub(crate) fn commits(calls: Calls) -> u64 {
     calls.ledger_single_commits + calls.ledger_joint_commits + calls.blob_puts + calls.blob_deletes
 }
 
@@ -106,20 +106,6 @@ fn body(route: &Route) -> Value {
         (true, false) => text(2, &["a"]),
         (false, true) => json!({ "reason": "maintenance" }),
         (false, false) => json!({}),
-    }
-}
-
-/// What the path of a row names besides the organization, as grants name it.
-fn unit_in(route: &Route, project: &str) -> Option<String> {
-    let has = |part: &str| route.path.contains(part);
-    match has("{stack}") || has("{environment}") {
-        true => Some(format!("{project}/dev")),
-        // Its ID stands for its name.
-        false if has("{guid}") => Some("net/default".to_owned()),
-        false if has("{project}/{state}") || route.path.starts_with("/tfstate/{org}/{project}") => {
-            Some(format!("{project}/default"))
-        }
-        false => None,
     }
 }
 
@@ -185,7 +171,7 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
                 let words = answer.refused(403);
                 assert!(words.contains(&format!("{NEEDS}{needs} in {ORG}")) || *how == "scope", "{words}");
                 let keeps_all = needs.role().rights().contains(role.rights());
-                let way = match (*how, unit_in(route, &stack.project)) {
+                let way = match (*how, unit_in(route, &stack.project, "net")) {
                     ("role", Some(unit)) => {
                         format!("statewright org grant add {ORG} user:m-{role} {unit} {}", needs.role())
                     }
@@ -209,7 +195,13 @@ async fn each_row_refuses_lower_roles_and_writes_nothing() {
 }
 
 /// A token with no limit but these, of this owner.
-async fn issue(app: &TestApp, owner: Owner, name: &str, may: Option<Role>, on: Option<&str>) -> String {
+pub(crate) async fn issue(
+    app: &TestApp,
+    owner: Owner,
+    name: &str,
+    may: Option<Role>,
+    on: Option<&str>,
+) -> String {
     let within = on.map(|on| Scope::parse(on).unwrap());
     let new = NewToken { may, within, ..NewToken::new(owner, TokenName::parse(name).unwrap()) };
     tokens::issue(&app.context, new).await.unwrap().secret

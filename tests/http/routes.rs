@@ -11,7 +11,8 @@ use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{ORG, TestApp, USER};
 
 use crate::call_counts::counted;
-use crate::world::{Run, Stack, new_project, raw, refusal};
+use crate::states::text;
+use crate::world::{Run, Stack, begin_body, deployment, new_project, raw, refusal};
 
 /// The path of a row, for an update of a stack.
 pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
@@ -39,6 +40,69 @@ pub(crate) fn path(route: &Route, project: &str, update: &str) -> String {
         .replace("{role}", "plan")
         .replace("{provider}", "corp")
         .replace("{program}", EDGE)
+}
+
+/// What the path of a row names besides the organization, as grants name it. `of_id` is the project of the state that
+/// rows name by its ID.
+pub(crate) fn unit_in(route: &Route, project: &str, of_id: &str) -> Option<String> {
+    let has = |part: &str| route.path.contains(part);
+    match has("{stack}") || has("{environment}") {
+        true => Some(format!("{project}/dev")),
+        // Its ID stands for its name.
+        false if has("{guid}") => Some(format!("{of_id}/default")),
+        false if has("{project}/{state}") || route.path.starts_with("/tfstate/{org}/{project}") => {
+            Some(format!("{project}/default"))
+        }
+        false => None,
+    }
+}
+
+/// A body with which a row finds the organization, and what its path names in it.
+pub(crate) fn sent(route: &Route) -> Value {
+    let is_protocol = route.path.starts_with("/tfstate/");
+    match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
+        ("GET" | "HEAD", _) => Value::Null,
+        (_, "lock") if is_protocol => json!({ "ID": "a", "Operation": "OperationTypePlan" }),
+        (_, "lock" | "protection") => json!({ "reason": "maintenance" }),
+        (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
+        (_, "schemas") => json!({ "infer": true }),
+        (_, "values") => json!({ "address": "terraform_data.a" }),
+        (_, "secret") => json!({ "urn": "urn:pulumi:dev::web::pkg:m:T::a", "path": "/outputs/a" }),
+        ("PATCH", "{guid}") => json!({ "state": "other" }),
+        ("POST", _) if is_protocol => text(9, &[]),
+        ("PUT", "access") => json!({ "teams": {}, "grants": [] }),
+        ("POST", "tokens") => json!({ "name": "other" }),
+        ("PUT", "tfstate-policy") => json!({ "version": 0, "policy": {} }),
+        ("POST", "tfstate-edges") => json!({ "producer": STATE, "output": "url", "consumer": "reader" }),
+        (_, "{edge}") => json!({ "mock": 1 }),
+        (_, "import" | "checkpoint") => deployment(&[]),
+        ("DELETE", _) => Value::Null,
+        _ => {
+            let mut body = begin_body("update", false);
+            for (name, value) in [
+                ("stackName", json!("dev")),
+                ("name", json!("other")),
+                ("plaintexts", json!([])),
+                ("ciphertexts", json!([])),
+                ("reason", json!("wrong")),
+                ("newName", json!("other")),
+                ("toOrg", json!(ORG)),
+                ("project", json!("web")),
+                ("plaintext", json!("")),
+                ("ciphertext", json!("")),
+                ("environment", json!("web/prod")),
+                ("value", json!("no")),
+                ("role", json!("plan")),
+                ("to", json!("everybody")),
+                ("on", json!("*")),
+                ("permissions", json!(102)),
+                ("newTag", json!({ "name": "a", "value": "b" })),
+            ] {
+                body[name] = value;
+            }
+            body
+        }
+    }
 }
 
 /// The edge that rows name, which no test adds.
@@ -295,8 +359,8 @@ async fn i8_walled_another_organization_looks_like_a_missing_one() {
         json!({ "plaintext": "c2VjcmV0" }),
         json!({ "ciphertext": "c2VjcmV0" }),
         json!({ "environment": "web/prod", "name": "prod", "newTag": { "name": "a", "value": "b" } }),
-        crate::world::begin_body("update", false),
-        crate::world::deployment(&[]),
+        begin_body("update", false),
+        deployment(&[]),
     ];
     let mut body_of_all = json!({});
     for body in body {
@@ -373,7 +437,7 @@ async fn a_stack_that_is_not_there_is_a_404_on_every_route_of_stacks() {
         } else if route.path.ends_with("/resource/secret") {
             a_secret()
         } else {
-            let mut body = crate::world::begin_body("update", true);
+            let mut body = begin_body("update", true);
             body["plaintext"] = "".into();
             body["ciphertext"] = "".into();
             body["environment"] = "web/prod".into();
@@ -449,9 +513,9 @@ fn update_body(route: &Route, stack: &Stack<'_>) -> Value {
         "renew_lease" => json!({ "token": "", "duration": 300 }),
         "complete" => json!({ "status": "succeeded" }),
         "journalentries" => json!({ "entries": [stack.made(1, "a")] }),
-        "checkpoint" => crate::world::deployment(&[stack.resource("a")]),
+        "checkpoint" => deployment(&[stack.resource("a")]),
         "checkpointverbatim" => {
-            let state = crate::world::deployment(&[stack.resource("a")]);
+            let state = deployment(&[stack.resource("a")]);
             json!({ "version": 3, "untypedDeployment": state, "sequenceNumber": 1 })
         }
         "checkpointdelta" => crate::world::delta_body(1, "", "x"),
@@ -475,7 +539,7 @@ async fn i4_fenced_update_routes_refuse_foreign_and_ended_tokens() {
         // An update saves either entries or states.
         let journal_version = if route.path.contains("/checkpoint") { Value::Null } else { 2.into() };
         let begin = async |stack: &Stack<'_>, dry_run: bool| {
-            let mut body = crate::world::begin_body("update", dry_run);
+            let mut body = begin_body("update", dry_run);
             body["journalVersion"] = journal_version.clone();
             let begun = stack.post("/begin-update", &body).send().await.expect(200);
             let (id, token) = (begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap());
