@@ -1,5 +1,5 @@
 //! I10 cheap: the calls of each row of the function `account`, of a warm process and of a cold one. None of them grows
-//! with the number of members, tokens or teams.
+//! with the number of members, tokens or teams. And each action among these rows has one audit record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -32,6 +32,31 @@ type Costs = BTreeMap<&'static str, String>;
 fn row(operation: &str) -> &'static Route {
     let mut rows = ROUTES.iter().filter(|row| row.group == Group::Account);
     rows.find(|row| row.operation == operation).unwrap_or_else(|| panic!("no row {operation}"))
+}
+
+/// The audit log has one record of an action, with who did it and where, and none of any other request.
+#[track_caller]
+fn check_audit(app: &TestApp, row: &Route, status: u16, by: Option<&str>) {
+    let (records, what) = (app.take_audit(), row.operation);
+    let Some(action) = row.action else {
+        assert_eq!(records, [Value::Null; 0], "{what}");
+        return;
+    };
+    let [record] = &records[..] else { panic!("not one record of {what}: {records:?}") };
+    let result = if status < 400 { "done" } else { "refused" };
+    assert_eq!((&record["action"], &record["result"]), (&json!(action), &json!(result)), "{record}");
+    assert_eq!(record["status"], status, "{record}");
+    assert_eq!(record["user"].as_str(), by, "{what}: {record}");
+    let token = record["token"].as_str();
+    match row.auth {
+        _ if by.is_none() => assert_eq!(token, None, "{what}: {record}"),
+        Auth::Exchange => assert!(token.is_some_and(|name| name.starts_with("oidc-")), "{what}: {record}"),
+        Auth::Page | Auth::Session => assert_eq!(token, Some("browser"), "{what}: {record}"),
+        _ => assert_eq!(token, Some("first-start"), "{what}: {record}"),
+    }
+    let is_of_org =
+        row.path.contains("{org}") || row.auth == Auth::Exchange || action.starts_with("consent.");
+    assert!(!is_of_org || record["organization"] == ORG, "{what}: {record}");
 }
 
 /// Each row once.
@@ -98,9 +123,12 @@ impl<'a> Pass<'a> {
             // A change forgets what the process knew of teams and grants.
             app.get(&format!("/api/orgs/{ORG}")).send().await.expect(200);
         }
+        app.take_audit();
         self.counter.take();
         let answer = call.send().await;
         self.note(operation);
+        let by = if row.auth == Auth::Exchange { ORG } else { USER };
+        check_audit(app, row, answer.status.as_u16(), Some(by));
         answer
     }
 
@@ -125,6 +153,8 @@ impl<'a> Pass<'a> {
     ) -> Shown {
         let (row, cold) = (row(operation), self.process().await);
         let (method, path) = (row.method.clone(), format!("{}{query}", self.path(row)));
+        let app = cold.as_ref().unwrap_or(self.app);
+        app.take_audit();
         self.counter.take();
         let shown = match &cold {
             None => visitor.send(method, &path, "same-origin", form).await,
@@ -136,6 +166,13 @@ impl<'a> Pass<'a> {
                 shown
             }
         };
+        let by = match operation {
+            // The session is over, and the record does not say whose it was.
+            "SignOut" => None,
+            "SignInWithProvider" => Some(self.named("bob")),
+            _ => Some(USER.to_owned()),
+        };
+        check_audit(app, row, shown.status.as_u16(), by.as_deref());
         self.note(operation);
         assert!(shown.status.as_u16() < 400, "{operation}: {} {}", shown.status, shown.text);
         shown
