@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,7 +25,7 @@ use statewright_shared::services::identity::oidc::{FETCH_PAUSE, KEYS_REMEMBERED_
 use statewright_shared::services::identity::orgs;
 use statewright_tests::app::{Answer, ORG, START, TestApp, USER};
 use statewright_tests::issuer::{Answers, ISSUER, Issuer, claims_of, unsigned};
-use tokio::sync::Semaphore;
+use statewright_tests::sts::{AWS, DEPLOY, Sts};
 use tower::ServiceExt as _;
 
 const AUDIENCE: &str = "urn:pulumi:org:acme";
@@ -880,48 +879,7 @@ async fn only_admins_manage_issuers() {
     assert_eq!(app.get(&elsewhere).token(&other).send().await.status, 404);
 }
 
-/// Answers for AWS STS, as the principal of a role.
-struct Sts {
-    status: AtomicU16,
-    request_count: AtomicUsize,
-    /// Has a permit for each answer that the test lets it give.
-    open: Semaphore,
-}
-
-impl Sts {
-    fn answering(status: u16) -> Arc<Self> {
-        let open = Semaphore::new(Semaphore::MAX_PERMITS);
-        Arc::new(Self { status: status.into(), request_count: 0.into(), open })
-    }
-
-    fn set(&self, status: u16) {
-        self.status.store(status, Ordering::Relaxed);
-    }
-
-    fn request_count(&self) -> usize {
-        self.request_count.load(Ordering::Relaxed)
-    }
-}
-
-#[async_trait]
-impl Web for Sts {
-    async fn send(&self, request: WebRequest) -> Result<WebAnswer, WebError> {
-        assert!(request.url.starts_with("https://sts.eu-central-1.amazonaws.com/?"), "{}", request.url);
-        assert_eq!(request.headers, [("x-statewright-server".to_owned(), SERVER.to_owned())]);
-        self.request_count.fetch_add(1, Ordering::Relaxed);
-        self.open.acquire().await.expect("it stays open").forget();
-        let result = json!({
-            "Arn": "arn:aws:sts::123456789012:assumed-role/deploy/run", "Account": "123456789012", "UserId": "AROA:run",
-        });
-        let answer = json!({ "GetCallerIdentityResponse": { "GetCallerIdentityResult": result } });
-        let status = self.status.load(Ordering::Relaxed);
-        Ok(WebAnswer { status, body: answer.to_string().into(), certificate: [0; 32] })
-    }
-}
-
 const SERVER: &str = "https://state.example.com";
-
-const AWS: &str = "https://sts.amazonaws.com";
 
 /// The type of a proof.
 const PROOF: &str = "urn:statewright:token-type:aws-caller-identity";
@@ -954,20 +912,92 @@ async fn show_of(app: &TestApp, number: u8) -> Answer {
 /// A server whose organization accepts the principal of [`Sts`].
 async fn for_principals(sts: &Arc<Sts>) -> TestApp {
     let app = TestApp::memory_of_address(Arc::<Sts>::clone(sts), SERVER).await;
-    let id = register(&app, &json!({ "name": "aws", "url": AWS })).await;
+    let id = accept_deploy(&app).await;
     let refused = json!({ "policies": allow("arn:aws:sts::*") });
     let refused =
         app.patch(&format!("/api/orgs/acme/auth/policies/{id}"), &refused).send().await.refused(400);
     assert!(refused.contains("aws:account"), "{refused}");
-    let rules = json!({ "aws:role": "arn:aws:iam::123456789012:role/deploy" });
-    set_policies(&app, &id, &json!([{ "decision": "allow", "tokenType": "organization", "rules": rules }]))
-        .await;
     app
+}
+
+/// Registers AWS with a policy for one role, and returns its ID.
+async fn accept_deploy(app: &TestApp) -> String {
+    let id = register(app, &json!({ "name": "aws", "url": AWS })).await;
+    set_policies(app, &id, &by_rules(&json!({ "aws:role": "arn:aws:iam::123456789012:role/deploy" }))).await;
+    id
+}
+
+/// A policy that gives tokens of the organization by these rules.
+fn by_rules(rules: &Value) -> Value {
+    json!([{ "decision": "allow", "tokenType": "organization", "rules": rules }])
+}
+
+/// Of two processes that get it at the same time, one accepts it.
+#[tokio::test]
+async fn a_proof_counts_once_for_two_processes() {
+    let sts = Sts::answering(SERVER, 200);
+    let web = || Arc::<Sts>::clone(&sts);
+    for app in [
+        TestApp::memory_of_address(web(), SERVER).await,
+        Box::pin(TestApp::embedded_of_address_on_manual_clock(web(), SERVER)).await,
+        Box::pin(TestApp::aws_of_address(web(), SERVER)).await,
+    ] {
+        accept_deploy(&app).await;
+        let other = app.another_process("other").await;
+        let shown = proof(1, SERVER);
+        let (one, two) = tokio::join!(show(&app, &shown), show(&other, &shown));
+        let mut statuses = [one.status.as_u16(), two.status.as_u16()];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 403], "{} {}", one.text(), two.text());
+        let why = match one.status.as_u16() {
+            403 => why_refused(&app, &one),
+            _ => why_refused(&other, &two),
+        };
+        assert!(why.contains("shown before"), "{why}");
+        // Later, and with the next request of a fleet, too.
+        for at in [&app, &app, &other] {
+            assert!(why_refused(at, &show(at, &shown).await).contains("shown before"));
+        }
+        show(&other, &proof_with("AKIB", 2, SERVER)).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn another_role_or_account_is_refused() {
+    const ELSEWHERE: &str = "arn:aws:sts::210987654321:assumed-role/deploy/run";
+    let others = [
+        "arn:aws:sts::123456789012:assumed-role/other/run",
+        "arn:aws:sts::123456789012:assumed-role/deploy-all/run",
+        "arn:aws:iam::123456789012:user/deploy",
+        ELSEWHERE,
+    ];
+    let sts = Sts::answering(SERVER, 200);
+    let app = for_principals(&sts).await;
+    let id = app.get(ISSUERS).send().await.expect(200)["oidcIssuers"][0]["id"].as_str().unwrap().to_owned();
+    for (number, arn) in (0..).zip(others) {
+        sts.knows(arn);
+        let why = why_refused(&app, &show_of(&app, number).await);
+        assert_eq!(why, format!("iss {AWS:?}, sub {arn:?}, no policy allows it"));
+    }
+    let line = |arn: &str| format!("{ORG}: iss {AWS:?}, sub {arn:?}, no policy allows it (refused)");
+    assert_eq!(refused_in_trail(&app).await, [line(others[0])]);
+    app.advance(Duration::from_secs(60));
+    audit::flush(&app.context, false).await.unwrap();
+    let rest = line(ELSEWHERE) + " (3 times within a minute)";
+    assert_eq!(refused_in_trail(&app).await, [line(others[0]), rest]);
+
+    // By account, each principal of it is accepted, and none of another.
+    set_policies(&app, &id, &by_rules(&json!({ "aws:account": "210987654321" }))).await;
+    show_of(&app, 10).await.expect(200);
+    sts.knows("arn:aws:iam::210987654321:user/ann");
+    show_of(&app, 11).await.expect(200);
+    sts.knows(DEPLOY);
+    assert!(why_refused(&app, &show_of(&app, 12).await).contains("no policy allows it"));
 }
 
 #[tokio::test]
 async fn a_principal_of_aws_shows_a_proof_once() {
-    let sts = Sts::answering(200);
+    let sts = Sts::answering(SERVER, 200);
     let app = for_principals(&sts).await;
     let show = async |proof: &str| show(&app, proof).await;
 
@@ -995,7 +1025,7 @@ async fn a_principal_of_aws_shows_a_proof_once() {
 /// Each proof that is checked costs a request to AWS.
 #[tokio::test]
 async fn refused_proofs_are_slowed_by_access_key_and_by_address() {
-    let sts = Sts::answering(403);
+    let sts = Sts::answering(SERVER, 403);
     let app = for_principals(&sts).await;
     for number in 0..5 {
         assert!(why_refused(&app, &show(&app, &proof(number, SERVER)).await).contains("status 403"));
@@ -1049,7 +1079,7 @@ async fn refused_proofs_are_slowed_by_access_key_and_by_address() {
 #[tokio::test]
 async fn few_proofs_are_checked_with_aws_at_once() {
     const AT_ONCE: u8 = 16;
-    let sts = Arc::new(Sts { status: 403.into(), request_count: 0.into(), open: Semaphore::new(0) });
+    let sts = Sts::holding(SERVER, 403);
     let app = for_principals(&sts).await;
     let mut held = pin!(join_all((0..AT_ONCE).map(|number| show_of(&app, number))));
     let all_wait = async {
@@ -1074,7 +1104,7 @@ async fn few_proofs_are_checked_with_aws_at_once() {
     };
     assert_eq!(refused.expect(429)["reason"], "proofs_busy");
     assert_eq!(sts.request_count(), usize::from(AT_ONCE));
-    sts.open.add_permits(2 * usize::from(AT_ONCE));
+    sts.let_answer(2 * usize::from(AT_ONCE));
     for answer in held.await {
         answer.expect(403);
     }

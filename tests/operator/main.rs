@@ -11,6 +11,7 @@ mod documents;
 mod first_user;
 mod keys;
 mod people;
+mod principals;
 mod stacks;
 mod stacks_at_a_server;
 mod support;
