@@ -6,11 +6,12 @@ use statewright_gateway::Between;
 use statewright_shared::adapters::SystemClock;
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::Clock as _;
-use statewright_tests::app::{Answer, ORG, TestApp};
+use statewright_tests::app::{Answer, Backend, ORG, TestApp};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::Setting;
 use statewright_tests::issuer::{Issuer, Served};
+use statewright_tests::sign_ins;
 use statewright_tests::visitor::Visitor;
 
 use crate::states::text;
@@ -179,6 +180,16 @@ async fn teams_and_grants_take_effect_on_all_functions() {
     {
         assert!(events.contains(&expected.to_owned()), "no {expected:?} in {events:#?}");
     }
+}
+
+/// As on a server; `tests/http/sign_in.rs` has what needs another clock.
+#[tokio::test]
+async fn wrong_answers_of_a_provider_let_nobody_in() {
+    let app = Box::pin(TestApp::on(Backend::Functions)).await;
+    let provider = sign_ins::with_provider(&app).await;
+    Box::pin(sign_ins::keeps_providers_apart(&app, &provider)).await;
+    Box::pin(sign_ins::refuses_wrong_tokens(&app, &provider, 60)).await;
+    Box::pin(sign_ins::finds_a_provider_down_at_the_exchange(&app, &provider)).await;
 }
 
 #[tokio::test]

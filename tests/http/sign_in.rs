@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::SystemIds;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
@@ -12,17 +12,16 @@ use statewright_shared::domain::access::{Access, Team, TeamRole};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::{
-    AuditRecord, AuditResult, OrgAccess, Record as _, SignInProvider, SignedInBy, put,
-};
+use statewright_shared::layout::{AuditRecord, AuditResult, OrgAccess, Record as _, SignedInBy, put};
 use statewright_shared::ports::{Expect, Ids as _, Order, WEB_TIME_MAX};
 use statewright_shared::services::identity::{
     accounts, code_flow, given_providers, invitations, orgs, passwords, providers, sessions, tokens, users,
 };
 use statewright_shared::services::{Error, audit};
 use statewright_shared::settings::Settings;
-use statewright_tests::app::{Answer, Call, ORG, START, TestApp, USER};
-use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::app::{Answer, Backend, Call, ORG, START, TestApp, USER};
+use statewright_tests::fake_provider::{Behavior, CLIENT_ID, FakeProvider};
+use statewright_tests::sign_ins::{self, add, rule};
 use statewright_tests::stopwatch::Stopwatch;
 use statewright_tests::visitor::Visitor;
 
@@ -36,27 +35,20 @@ fn org(name: &str) -> OrgName {
     OrgName::parse(name).unwrap()
 }
 
-fn rule(group: &str, role: Role) -> SignInRule {
-    SignInRule { group: group.to_owned(), org: org(ORG), role, team: None }
-}
-
-/// Adds the provider to the server.
-async fn add(app: &TestApp, name: &str, provider: &FakeProvider, rules: &[SignInRule]) {
-    let added = SignInProvider {
-        name: ProviderName::parse(name).unwrap(),
-        title: format!("The {name}"),
-        scopes: vec!["profile".to_owned()],
-        ..provider.registration(&app.url, rules.to_vec(), START)
-    };
-    providers::add(&app.context, added, Some(CLIENT_SECRET)).await.unwrap();
-}
-
 /// A server with a provider, whose people of the group `dev` may apply.
 async fn with_provider() -> (TestApp, FakeProvider) {
     let app = TestApp::memory().await;
-    let provider = FakeProvider::start(START.seconds()).await;
-    add(&app, "corp", &provider, &[rule("dev", Role::Apply)]).await;
+    let provider = sign_ins::with_provider(&app).await;
     (app, provider)
+}
+
+/// Servers on a manual clock: in memory, on a folder, and two processes on AWS. Each with its number of processes.
+async fn everywhere() -> [(TestApp, usize); 3] {
+    [
+        (TestApp::memory().await, 1),
+        (Box::pin(TestApp::embedded_on_manual_clock()).await, 1),
+        (Box::pin(TestApp::on_manual_clock(Backend::Aws)).await, 2),
+    ]
 }
 
 async fn role(app: &TestApp, name: &str) -> Option<Role> {
@@ -191,48 +183,9 @@ async fn groups_that_were_left_out_change_nothing() {
 
 #[tokio::test]
 async fn a_token_that_is_not_for_this_sign_in_is_refused() {
-    let (app, provider) = with_provider().await;
-    let now = START.seconds();
-    let claim = |name: &'static str, value: Value| Behavior {
-        claims: BTreeMap::from([(name, value)]),
-        ..Behavior::default()
-    };
-    for (what, behavior, why) in [
-        ("another nonce", claim("nonce", json!("other")), "it belongs to another sign-in"),
-        ("no nonce", claim("nonce", Value::Null), "it belongs to another sign-in"),
-        ("another issuer", claim("iss", json!("https://evil.example")), "another issuer made it"),
-        ("another audience", claim("aud", json!("other")), "it is for another application"),
-        ("two audiences", claim("aud", json!([CLIENT_ID, "other"])), "it is for another application"),
-        ("expired", claim("exp", json!(now - 61)), "it is not valid at this time"),
-        ("of the future", claim("iat", json!(now + 61)), "it is not valid at this time"),
-        ("no signature", Behavior { algorithm: "none", ..Behavior::default() }, "its signature is not valid"),
-        (
-            "signed with the secret",
-            Behavior { algorithm: "HS256", ..Behavior::default() },
-            "its signature is not valid",
-        ),
-        (
-            "another algorithm",
-            Behavior { algorithm: "RS256", ..Behavior::default() },
-            "its signature is not valid",
-        ),
-        ("an unknown key", Behavior { signs_with: 2, ..Behavior::default() }, "its signature is not valid"),
-    ] {
-        provider.behaves(behavior);
-        let mut browser = Visitor::new(&app.url);
-        let refused = browser.sign_in(&provider, "corp", "bob").await.refuses(403);
-        let expected = format!("The ID token of the provider corp is refused: {why}");
-        assert!(refused.starts_with(&expected), "{what}: {refused}");
-        assert_eq!(browser.user().await, None, "{what}");
-    }
-    // A key that the provider does not publish. Another server has not seen the published one before.
-    let (other_app, other) = with_provider().await;
-    other.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
-    Visitor::new(&other_app.url).sign_in(&other, "corp", "bob").await.refuses(403);
-    // Clocks may be a minute apart.
-    for (name, value) in [("exp", now - 59), ("iat", now + 59)] {
-        provider.behaves(claim(name, json!(value)));
-        Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
+    for (app, _) in Box::pin(everywhere()).await {
+        let provider = sign_ins::with_provider(&app).await;
+        Box::pin(sign_ins::refuses_wrong_tokens(&app, &provider, 0)).await;
     }
 }
 
@@ -269,16 +222,10 @@ async fn a_sign_in_ends_in_the_browser_that_began_it() {
 
 #[tokio::test]
 async fn an_answer_of_one_provider_is_not_taken_for_another() {
-    let (app, provider) = with_provider().await;
-    let other = FakeProvider::start(START.seconds()).await;
-    add(&app, "other", &other, &[rule("dev", Role::Admin)]).await;
-    let mut browser = Visitor::new(&app.url);
-    let led = browser.open("/signin/corp").await;
-    let query = provider.sign_in(&led.leads_to, "bob");
-    let refused = browser.open(&format!("/signin/other/callback?{query}")).await.refuses(400);
-    assert!(refused.starts_with("This sign-in was begun in another browser"), "{refused}");
-    assert_eq!(other.take_requests(), [""; 0], "the code went nowhere");
-    assert!(led.leads_to.contains("%2Fsignin%2Fcorp%2Fcallback"), "{}", led.leads_to);
+    for (app, _) in Box::pin(everywhere()).await {
+        let provider = sign_ins::with_provider(&app).await;
+        Box::pin(sign_ins::keeps_providers_apart(&app, &provider)).await;
+    }
 }
 
 #[tokio::test]
@@ -299,46 +246,35 @@ async fn a_changed_cookie_begins_nothing() {
 
 #[tokio::test]
 async fn a_rotated_key_is_found_and_keys_are_read_rarely() {
+    for (app, processes) in Box::pin(everywhere()).await {
+        let provider = sign_ins::with_provider(&app).await;
+        Box::pin(sign_ins::finds_rotated_keys(&app, &provider, processes)).await;
+    }
+}
+
+#[tokio::test]
+async fn documents_of_a_provider_are_read_once() {
     let (app, provider) = with_provider().await;
-    let sign_in = async |subject: &str| Visitor::new(&app.url).sign_in(&provider, "corp", subject).await;
-    sign_in("bob").await.leads("/user/settings/account");
+    let sign_in = async || Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await;
+    sign_in().await.leads("/user/settings/account");
     assert_eq!(provider.take_requests(), ["configuration", "keys", "token"]);
-    sign_in("bob").await.leads("/user/settings/account");
+    sign_in().await.leads("/user/settings/account");
     assert_eq!(provider.take_requests(), ["token"]);
+    // Those of another key are read again, after a minute.
     provider.behaves(Behavior { signs_with: 2, publishes: vec![1, 2], ..Behavior::default() });
-    sign_in("bob").await.refuses(403);
-    assert_eq!(provider.take_requests(), ["token"], "the keys were read within the last minute");
     app.advance(Duration::from_secs(61));
     provider.shows(START.seconds() + 61);
-    sign_in("bob").await.leads("/user/settings/account");
+    sign_in().await.leads("/user/settings/account");
     assert_eq!(provider.take_requests(), ["token", "configuration", "keys"]);
-    // A withdrawn key is refused once the documents are read again.
-    provider.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
-    app.advance(Duration::from_secs(601));
-    provider.shows(START.seconds() + 662);
-    sign_in("bob").await.refuses(403);
 }
 
 #[tokio::test]
 async fn a_provider_that_is_down_stops_no_other_way() {
-    let (app, provider) = with_provider().await;
-    provider.behaves(Behavior { fails: Some(StatusCode::BAD_GATEWAY), ..Behavior::default() });
-    let mut browser = Visitor::new(&app.url);
-    let refused = browser.open("/signin/corp").await.refuses(503);
-    assert!(refused.starts_with("The provider corp does not answer"), "{refused}");
-    browser.open("/signin/corp").await.refuses(503);
-    assert_eq!(provider.take_requests(), ["configuration"], "it is not asked again at once");
-    provider.behaves(Behavior::default());
-    app.advance(Duration::from_secs(6));
-    browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
-    // Down at the exchange.
-    let led = Visitor::new(&app.url).open("/signin/corp").await;
-    provider.behaves(Behavior { fails: Some(StatusCode::INTERNAL_SERVER_ERROR), ..Behavior::default() });
-    drop(led);
-    Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.refuses(503);
-    passwords::set(&app.context, &login(USER), "correct horse battery").await.unwrap();
-    let form = [("login", USER), ("password", "correct horse battery")];
-    Visitor::new(&app.url).submit("/signin", &form).await.leads("/user/settings/account");
+    for (app, processes) in Box::pin(everywhere()).await {
+        let provider = sign_ins::with_provider(&app).await;
+        Box::pin(sign_ins::finds_a_provider_down(&app, &provider, processes)).await;
+        Box::pin(sign_ins::finds_a_provider_down_at_the_exchange(&app, &provider)).await;
+    }
 }
 
 /// Up to the limit of a request, in real time: a connection to a provider knows no other clock.

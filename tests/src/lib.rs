@@ -8,7 +8,7 @@
 //! `esc` CLI, and [`fuzz`] mutates what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs
 //! our functions on it, and [`meter`] computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs
 //! of a CI have them, and [`sts`] answers for AWS about its principals. [`browser`] is a real browser, and a real provider to sign in with; [`fake_provider`] is one
-//! whose answers are wrong, for a [`visitor`] without a screen. [`rows`] finds the route of a request.
+//! whose answers are wrong, for a [`visitor`] without a screen and for [`sign_ins`]. [`rows`] finds the route of a request.
 
 #![expect(missing_docs, reason = "unpublished: a doc comment is for what the name does not say")]
 
@@ -33,6 +33,7 @@ pub mod policies;
 pub mod questions;
 pub mod rows;
 pub mod running;
+pub mod sign_ins;
 pub mod sts;
 pub mod terraform;
 pub mod tools;
