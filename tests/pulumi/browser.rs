@@ -20,16 +20,21 @@ use statewright_tests::browser::{CLIENT_ID, CLIENT_SECRET, Chromium, Provider};
 use statewright_tests::cli::{Output, PulumiCli};
 use statewright_tests::running::Running;
 use statewright_tests::tools;
+use statewright_tests::visitor::Visitor;
 
 use crate::BACKEND;
 use crate::support::assert_says;
 
 /// Adds a real provider, whose people of the group `dev` may apply.
 async fn provider_of(app: &TestApp) -> Provider {
-    let provider = Provider::start(&format!("{}/signin/corp/callback", app.url)).await;
+    provider_named(app, "corp", "Example Corp").await
+}
+
+async fn provider_named(app: &TestApp, name: &str, title: &str) -> Provider {
+    let provider = Provider::start(&format!("{}/signin/{name}/callback", app.url)).await;
     let added = SignInProvider {
-        name: ProviderName::parse("corp").unwrap(),
-        title: "Example Corp".to_owned(),
+        name: ProviderName::parse(name).unwrap(),
+        title: title.to_owned(),
         issuer: provider.issuer.clone(),
         client_id: CLIENT_ID.to_owned(),
         server: app.url.clone(),
@@ -126,6 +131,64 @@ async fn pulumi_logs_in_by_a_browser_and_a_provider() {
     page.arrives(&format!("{}/signin", app.url)).await;
     page.open(&format!("{}/user/settings/account", app.url)).await;
     assert!(page.url().await.contains("/signin?next=/user/settings/account"));
+}
+
+/// The value of a parameter in an address.
+fn parameter<'a>(address: &'a str, name: &str) -> &'a str {
+    let query = address.split_once('?').unwrap().1;
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap()
+}
+
+/// As with the provider of `tests/http/sign_in.rs`, by a browser without a screen.
+#[tokio::test]
+async fn a_real_provider_is_not_replayed_or_mixed_up() {
+    const ACCOUNT: &str = "/user/settings/account";
+    let app = TestApp::on(BACKEND).await;
+    let corp = provider_of(&app).await;
+    let other = provider_named(&app, "other", "Example Other").await;
+    let back = |led: String| led.strip_prefix(&app.url).unwrap().to_owned();
+
+    let mut bob = Visitor::new(&app.url);
+    let led = bob.open("/signin/corp").await.leads_to;
+    let callback = back(corp.sign_in(&led, "bob+dev").await);
+    let begun = bob.cookies.clone();
+    // An answer of one provider, at the address of the other.
+    bob.open(&callback.replace("/corp/", "/other/")).await.refuses(400);
+    bob.cookies.clone_from(&begun);
+    bob.open(&callback).await.leads(ACCOUNT);
+    assert_eq!(bob.user().await.as_deref(), Some("bob"));
+    // The same answer again, as from the history of a browser.
+    let mut again = Visitor::new(&app.url);
+    again.cookies = begun;
+    let replayed = again.open(&callback).await.refuses(403);
+    assert!(replayed.contains("refused the sign-in (invalid_grant)"), "{replayed}");
+    assert_eq!(again.user().await, None);
+
+    // A code of the other provider in the place of the right one, with and without its issuer.
+    let mut ann = Visitor::new(&app.url);
+    let led = ann.open("/signin/other").await.leads_to;
+    let of_other = other.sign_in(&led, "ann+dev").await;
+    let mut eve = Visitor::new(&app.url);
+    let led = eve.open("/signin/corp").await.leads_to;
+    let (code, state) = (parameter(&of_other, "code"), parameter(&led, "state"));
+    let swapped = format!("/signin/corp/callback?code={code}&state={state}");
+    let begun = eve.cookies.clone();
+    eve.open(&format!("{swapped}&iss={}", parameter(&of_other, "iss"))).await.refuses(400);
+    eve.cookies = begun;
+    eve.open(&swapped).await.refuses(403);
+    assert_eq!(eve.user().await, None);
+    ann.open(&back(of_other)).await.leads(ACCOUNT);
+    assert_eq!(ann.user().await.as_deref(), Some("ann"));
+
+    // One of them ends while a person is at its pages. The other one still lets people in.
+    let led = eve.open("/signin/corp").await.leads_to;
+    let callback = back(corp.sign_in(&led, "eve+dev").await);
+    corp.kill().await;
+    let refused = eve.open(&callback).await.refuses(503);
+    assert!(refused.starts_with("The provider corp does not answer"), "{refused}");
+    assert_eq!(eve.user().await, None);
+    let led = again.open("/signin/other").await.leads_to;
+    again.open(&back(other.sign_in(&led, "ann+dev").await)).await.leads(ACCOUNT);
 }
 
 /// The word with this text that a command has printed.

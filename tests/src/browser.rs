@@ -443,15 +443,70 @@ pub const CLIENT_SECRET: &str = "a secret of the client + its / signs";
 pub struct Provider {
     /// Its issuer, on a loopback port.
     pub issuer: String,
-    _program: Program,
+    program: Program,
 }
+
+/// Pages and redirects of one sign-in at a provider, at most.
+const STEPS_MAX: usize = 12;
 
 impl Provider {
     /// Starts a provider that sends people back to this address.
     pub async fn start(redirect_uri: &str) -> Self {
         let redirects = json!([redirect_uri]).to_string();
         let mut program = Program::start("provider.mjs", &[("REDIRECT_URIS", &redirects)]);
-        Self { issuer: program.line().await, _program: program }
+        Self { issuer: program.line().await, program }
+    }
+
+    /// What a browser without a screen does at its pages: begins where it was led to, signs in and agrees. Returns the
+    /// address to which it is sent back.
+    ///
+    /// # Panics
+    /// If it is not sent back.
+    pub async fn sign_in(&self, address: &str, login: &str) -> String {
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+        let http = http.build().expect("a plain client can be made");
+        let (mut cookies, mut next) = (BTreeMap::<String, String>::new(), address.to_owned());
+        let mut form: Option<Vec<(&str, &str)>> = None;
+        for _ in 0..STEPS_MAX {
+            let url = if next.starts_with('/') { format!("{}{next}", self.issuer) } else { next.clone() };
+            if !url.starts_with(&format!("{}/", self.issuer)) {
+                return url;
+            }
+            let pairs: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let request = match form.take() {
+                Some(form) => http.post(&url).form(&form),
+                None => http.get(&url),
+            };
+            let answer =
+                request.header("Cookie", pairs.join("; ")).send().await.expect("the provider answers");
+            for cookie in answer.headers().get_all("set-cookie") {
+                let pair = cookie.to_str().ok().and_then(|text| text.split(';').next());
+                let (name, value) = pair.and_then(|pair| pair.split_once('=')).expect("a cookie has a name");
+                cookies.insert(name.to_owned(), value.to_owned());
+            }
+            let led = answer.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
+            if let Some(led) = led {
+                next = led;
+                continue;
+            }
+            // A page with a form, which leads to its own address.
+            let (status, text) = (answer.status(), answer.text().await.expect("the page is whole"));
+            form = Some(if text.contains("value=\"login\"") {
+                vec![("prompt", "login"), ("login", login), ("password", "any")]
+            } else {
+                assert!(text.contains("value=\"consent\""), "{status} {text}");
+                vec![("prompt", "consent")]
+            });
+        }
+        panic!("the provider leads nowhere: {next}")
+    }
+
+    /// Ends it as a crash does. Nothing listens at its address from then on.
+    ///
+    /// # Panics
+    /// If it has ended already.
+    pub async fn kill(mut self) {
+        self.program.process.kill().await.expect("it runs");
     }
 }
 
