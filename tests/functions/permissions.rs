@@ -139,7 +139,8 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     everything_else(&cold).await;
     states(&cold).await;
     environments(&cold).await;
-    people(&cold).await;
+    let secrets = people(&cold).await;
+    never_said(&cold, &secrets);
     first_uses(&cold).await;
     account(&cold, &served.issuer).await;
 
@@ -390,8 +391,9 @@ async fn environments(functions: &Functions) {
     ask(Method::GET, &config, &Value::Null).await;
 }
 
-/// The pages of people: signing in in each way, tokens, sessions, a password, a linked account.
-async fn people(functions: &Functions) {
+/// The pages of people: signing in in each way, tokens, sessions, a password, a linked account. Returns what no log may
+/// have.
+async fn people(functions: &Functions) -> Vec<String> {
     let now = SystemClock.now().seconds();
     let provider = FakeProvider::start(now).await;
     let org = OrgName::parse(ORG).unwrap();
@@ -435,15 +437,42 @@ async fn people(functions: &Functions) {
     let led = alice.send(Method::GET, "/user/settings/link/corp", "same-origin", None).await;
     let query = provider.sign_in(&led.leads_to, "alice-at-corp");
     alice.open(&format!("/signin/corp/callback?{query}")).await.leads("/user/settings/account");
+    let mut secrets = vec![code, alice.cookies["statewright"].clone()];
+    secrets.extend(["state", "nonce", "code_challenge"].map(|name| parameter(&led.leads_to, name)));
     let nonce = "0a".repeat(32);
+    let parameters = format!("cliSessionPort=43210&cliSessionNonce={nonce}");
+    assert_eq!(alice.open(&format!("/cli-login?{parameters}")).await.status, 200);
     let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
     let given = alice.submit("/cli-login", &form).await;
     assert!(given.leads_to.starts_with("http://127.0.0.1:43210/?accessToken=swt_"), "{}", given.leads_to);
-    our_login(functions, &mut alice).await;
+    secrets.extend([parameter(&given.leads_to, "accessToken"), nonce]);
+    secrets.extend(our_login(functions, &mut alice).await);
+    secrets
 }
 
-/// `statewright login`: a code by each way, its token, and a short-lived one.
-async fn our_login(functions: &Functions, alice: &mut Visitor) {
+/// The value of a parameter in an address.
+fn parameter(address: &str, name: &str) -> String {
+    let query = address.split_once('?').unwrap().1;
+    let found = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name}: {address}")).to_owned()
+}
+
+/// I7: of what addresses of pages and answers had, nothing is in a line of a function.
+fn never_said(functions: &Functions, secrets: &[String]) {
+    let lines = functions.lines();
+    for route in ["/cli-login\"", "/cli-login/authorize\"", "/signin/{provider}/callback\"", "/invite\""] {
+        assert!(lines.iter().any(|(_, line)| line.contains(route)), "{route} is in no line");
+    }
+    let words = ["accessToken", "cliSession", "code_challenge", PASSWORD, "swt_", "sws_", "swc_"];
+    for (function, line) in &lines {
+        for secret in secrets.iter().map(String::as_str).chain(words) {
+            assert!(!line.contains(secret), "{function} said {secret:?}: {line}");
+        }
+    }
+}
+
+/// `statewright login`: a code by each way, its token, and a short-lived one. Returns what no log may have.
+async fn our_login(functions: &Functions, alice: &mut Visitor) -> Vec<String> {
     // RFC 7636, appendix B.
     let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
     let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
@@ -467,6 +496,8 @@ async fn our_login(functions: &Functions, alice: &mut Visitor) {
     }
     let short = ask(json!({ "grant_type": "refresh_token", "refresh_token": token })).await;
     assert!(short.starts_with("swt_") && short != token);
+    let used = [challenge, verifier, &brought, copied, &token, &short];
+    used.map(str::to_owned).to_vec()
 }
 
 /// A request to each function that authenticates, with a token that none has seen before: its use is recorded.

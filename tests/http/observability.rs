@@ -8,8 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::api::routes::ROUTES;
+use statewright_shared::domain::names::Login;
 use statewright_shared::ports::Ids;
+use statewright_shared::services::identity::invitations;
 use statewright_tests::app::{Answer, ORG, TestApp, USER};
+use statewright_tests::sign_ins;
+use statewright_tests::visitor::Visitor;
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -149,6 +153,81 @@ async fn i7_secret_no_log_or_audit_line_has_a_token_or_a_plaintext() {
     assert!(text.contains("journalentries") && text.contains("secrets.open"));
     for secret in [&app.token, &run.token, wrong, "swu1.deadbeef", plaintext, "hunter2", "my-password"] {
         assert!(!text.contains(secret), "{secret} is in the log");
+    }
+}
+
+/// The value of a parameter in an address.
+fn parameter(address: &str, name: &str) -> String {
+    let query = address.split_once('?').map_or(address, |(_, query)| query);
+    let found = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    found.unwrap_or_else(|| panic!("no {name}: {address}")).to_owned()
+}
+
+/// Browsers put into addresses what proves who asks.
+#[tokio::test]
+async fn no_query_of_a_page_is_logged() {
+    // RFC 7636, appendix B.
+    const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+    const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    let log = Log::listen();
+    let app = TestApp::memory().await;
+    let provider = sign_ins::with_provider(&app).await;
+    let alice = Login::parse(USER).unwrap();
+    let invited = invitations::invite(&app.context, &alice, Duration::from_secs(600)).await.unwrap();
+    let (nonce, state) = ("0b".repeat(32), "0c".repeat(20));
+    let cli = format!("/cli-login?cliSessionPort=43210&cliSessionNonce={nonce}");
+    let ours = format!(
+        "/cli-login/authorize?code_challenge={CHALLENGE}&code_challenge_method=S256&port=43210&state={state}"
+    );
+    let invitation = format!("/invite?code={}", invited.code);
+    log.take();
+    app.take_audit();
+
+    let mut browser = Visitor::new(&app.url);
+    for page in [&cli, &ours, &invitation] {
+        browser.open(page).await;
+    }
+    let led = browser.open("/signin/corp").await.leads_to;
+    let query = provider.sign_in(&led, "bob");
+    let callback = format!("/signin/corp/callback?{query}");
+    Visitor::new(&app.url).open(&callback).await.refuses(400);
+    browser.open(&callback).await.leads("/user/settings/account");
+    let session = browser.cookies["statewright"].clone();
+    for page in [&cli, &ours] {
+        assert_eq!(browser.open(page).await.status, 200);
+    }
+    let form = [("cliSessionPort", "43210"), ("cliSessionNonce", nonce.as_str()), ("days", "7")];
+    let given = browser.submit("/cli-login", &form).await.leads_to;
+    let form = [("code_challenge", CHALLENGE), ("days", "7"), ("port", "43210"), ("state", state.as_str())];
+    let code = parameter(&browser.submit("/cli-login/authorize", &form).await.leads_to, "code");
+    let redeemed = json!({ "grant_type": "authorization_code", "code": code, "code_verifier": VERIFIER });
+    let redeemed = app.post("/api/oauth/token", &redeemed).anonymous().send().await.expect(200);
+    browser.submit("/invite", &[("code", &invited.code)]).await.leads("/user/settings/account");
+
+    let text = Value::from(log.take()).to_string() + &Value::from(app.take_audit()).to_string();
+    for route in ["/cli-login\"", "/cli-login/authorize\"", "/signin/{provider}/callback\"", "/invite\""] {
+        assert!(text.contains(route), "{route} is not in the log: {text}");
+    }
+    let secrets = [
+        nonce.as_str(),
+        &state,
+        CHALLENGE,
+        VERIFIER,
+        &invited.code,
+        &code,
+        &session,
+        &parameter(&led, "state"),
+        &parameter(&led, "nonce"),
+        &parameter(&led, "code_challenge"),
+        &parameter(&query, "code"),
+        &parameter(&given, "accessToken"),
+        redeemed["access_token"].as_str().unwrap(),
+        "accessToken",
+        "cliSession",
+        "code_challenge",
+    ];
+    for secret in secrets {
+        assert!(!text.contains(secret), "{secret} is in the log: {text}");
     }
 }
 
