@@ -15,3 +15,4 @@ mod states;
 mod support;
 mod templates;
 mod traces;
+mod trail;

@@ -8,11 +8,12 @@ use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, Seeded
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::layout::{AuditDay, AuditErased, AuditRecord, AuditRoot, Record, delete, put_bytes};
-use statewright_shared::ports::{Blobs as _, Expect, Ids, Item, Ledger as _, Order};
+use statewright_shared::ports::{BlobKey, Blobs, Expect, Ids, Inventory, Item, Ledger, Order};
 use statewright_shared::services::audit;
 use statewright_shared::services::audit::About;
 use statewright_shared::services::maintenance::check;
 use statewright_tests::app::{Answer, ORG, START, TestApp};
+use statewright_tests::aws::StandIn;
 
 use crate::states::text;
 use crate::world::{Run, Stack};
@@ -22,8 +23,9 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A server whose store the test can open.
 struct World {
     app: TestApp,
-    ledger: MemoryLedger,
-    blobs: MemoryBlobs,
+    ledger: Arc<dyn Ledger>,
+    blobs: Arc<dyn Blobs>,
+    inventory: Box<dyn Inventory>,
 }
 
 impl World {
@@ -34,12 +36,24 @@ impl World {
         let app =
             TestApp::memory_with(Arc::new(ledger.clone()), Arc::new(blobs.clone()), Arc::new(keys), ids)
                 .await;
-        Self { app, ledger, blobs }
+        Self::of(app, Box::new((ledger, blobs)))
+    }
+
+    /// The same on a table and a bucket.
+    async fn on_aws() -> Self {
+        let stand_in = StandIn::of_this_process();
+        let (store, names) = stand_in.fresh_store().await;
+        let app = TestApp::aws_long_ago(&stand_in.url, &names).await;
+        Self::of(app, Box::new(store))
+    }
+
+    fn of(app: TestApp, inventory: Box<dyn Inventory>) -> Self {
+        let (ledger, blobs) = (Arc::clone(&app.context.ledger), Arc::clone(&app.context.blobs));
+        Self { app, ledger, blobs, inventory }
     }
 
     async fn problems(&self) -> Vec<String> {
-        let inventory = (self.ledger.clone(), self.blobs.clone());
-        check::store(&self.app.context, &inventory).await.unwrap()
+        check::store(&self.app.context, &*self.inventory).await.unwrap()
     }
 
     /// The stored records of the organization, oldest first.
@@ -350,7 +364,15 @@ async fn a_trail_is_exported_page_by_page() {
 
 #[tokio::test]
 async fn check_finds_what_was_changed_or_removed() {
-    let world = World::new().await;
+    finds_what_was_changed_or_removed(World::new().await).await;
+}
+
+#[tokio::test]
+async fn check_finds_what_was_changed_or_removed_on_aws() {
+    finds_what_was_changed_or_removed(Box::pin(World::on_aws()).await).await;
+}
+
+async fn finds_what_was_changed_or_removed(world: World) {
     let stack = Stack::new(&world.app).await;
     for _ in 0..3 {
         stack.publish(&["a"]).await;
@@ -412,12 +434,31 @@ async fn check_finds_what_was_changed_or_removed() {
     let problems = world.problems().await;
     assert!(problems.len() == 2 && problems[0].contains("it is not signed"), "{problems:?}");
     let mut forged = AuditRoot::decode(&root.value).unwrap();
-    let blob = statewright_shared::ports::BlobKey::parse(&forged.blob).unwrap();
+    let blob = BlobKey::parse(&forged.blob).unwrap();
+    let day = AuditDay::of(START);
+    assert!(blob.as_str().starts_with(&format!("audit/org/{ORG}/{day}-")), "{blob}");
     let genuine = world.blobs.get(&blob).await.unwrap().unwrap().into_bytes().await.unwrap();
+    // The copy outside the table is changed, and then gone.
+    let again =
+        put_bytes(root.key.clone(), Expect::Any, world.app.context.ids.revision(), root.value.clone());
+    world.ledger.commit(vec![again]).await.unwrap();
+    assert_eq!(world.problems().await, [""; 0]);
+    let of_day = format!("the audit trail of {ORG} on {day}: ");
+    let finds = async |words: &str| {
+        let problems = world.problems().await;
+        let is_it = |problem: &String| problem.starts_with(&of_day) && problem.contains(words);
+        assert!(problems.iter().any(is_it), "{words}: {problems:?}");
+    };
+    world.blobs.put(&blob, [&genuine[..], b" "].concat().into()).await.unwrap();
+    finds("does not match its hash").await;
+    world.blobs.delete(&blob).await.unwrap();
+    finds("is missing").await;
+    world.blobs.put(&blob, genuine.clone()).await.unwrap();
+    assert_eq!(world.problems().await, [""; 0]);
     let genuine = String::from_utf8(genuine.to_vec()).unwrap();
     let other = genuine.replace("\\\"records\\\":", "\\\"records\\\":1");
     assert_ne!(other, genuine);
-    let blob = statewright_shared::ports::BlobKey::parse("audit/org/acme/forged").unwrap();
+    let blob = BlobKey::parse("audit/org/acme/forged").unwrap();
     world.blobs.put(&blob, other.clone().into()).await.unwrap();
     forged.blob = blob.to_string();
     forged.sha256 = sha256(other.as_bytes());
@@ -448,7 +489,7 @@ async fn a_day_is_signed_kept_for_400_days_and_erased() {
     app.sweep().await;
     let stored = world.ledger.get(&root).await.unwrap().expect("the day is signed");
     let blob = AuditRoot::decode(&stored.value).unwrap().blob;
-    let key = statewright_shared::ports::BlobKey::parse(&blob).unwrap();
+    let key = BlobKey::parse(&blob).unwrap();
     let text = world.blobs.get(&key).await.unwrap().unwrap().into_bytes().await.unwrap();
     let text: Value = serde_json::from_slice(&text).unwrap();
     let statement: Value = serde_json::from_str(text["statement"].as_str().unwrap()).unwrap();

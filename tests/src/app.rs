@@ -198,7 +198,12 @@ impl TestApp {
 
     /// One process on the store on AWS behind this address, with a manual clock that starts in the past.
     pub async fn aws_long_ago(url: &str, names: &Names) -> Self {
-        let clock = ManualClock::new(START);
+        Self::aws_at(url, names, START).await
+    }
+
+    /// The same with a clock that starts at this instant.
+    pub async fn aws_at(url: &str, names: &Names, at: Timestamp) -> Self {
+        let clock = ManualClock::new(at);
         let contexts = fleet(url, names, 1, Settings::default(), Arc::new(clock.clone())).await;
         Self::start(contexts, Some(clock), Data::Elsewhere).await
     }
