@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use statewright_shared::domain::names::{Login, TokenName};
@@ -104,6 +105,48 @@ async fn pulumi_needs_no_login_of_its_own() {
     assert!(short_lived(&app).await.is_empty());
     let refused = cli.run(["whoami"]).await.assert_failure();
     assert_says(&refused, &["this command requires logging in"]);
+}
+
+/// Longer than a token lasts: an answer says that it ends a second too late for the client, which asks anew from 30
+/// seconds before the end.
+#[tokio::test]
+async fn an_update_outlives_the_tokens_of_the_helper() {
+    let app = TestApp::on(BACKEND).await;
+    let helped = Helped::logged_in(&app, &app.token, &[]).await;
+    let (script, log) = (helped.cli.home_dir().join("soon"), helped.cli.home_dir().join("asked"));
+    let helper = helped.bin.join("pulumi-credential-helper");
+    let text = format!(
+        r#"#!/bin/sh
+PATH=/usr/bin:/bin
+asked=$(cat)
+printf '%s\n' "$asked" >> '{log}'
+answer=$(printf '%s' "$asked" | '{helper}') || exit 1
+at=$(($(date +%s) + 31))
+soon=$(date -u -d "@$at" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r "$at" +%Y-%m-%dT%H:%M:%SZ)
+printf '%s' "$answer" | sed "s/\"expiresAt\":\"[^\"]*\"/\"expiresAt\":\"$soon\"/"
+"#,
+        log = log.display(),
+        helper = helper.display()
+    );
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let cli = helped.at(&app.url).env("PULUMI_CREDENTIAL_HELPER", &script);
+    // Each resource has a secret, which the client sends to be encrypted while the update runs.
+    let slow = [("count", "3"), ("chain", "true"), ("delayMs", "1500"), ("secretEvery", "1")];
+    cli.bench_project("slow", &slow);
+    cli.run(["stack", "init", "dev"]).await.assert_success();
+    fs::remove_file(&log).unwrap();
+    cli.run(UP).await.assert_success();
+    let asked = fs::read_to_string(&log).unwrap();
+    let reason = |line: &str| {
+        let asked: serde_json::Value = serde_json::from_str(line).unwrap();
+        asked["reason"].as_str().unwrap().to_owned()
+    };
+    let reasons: Vec<String> = asked.lines().map(reason).collect();
+    assert_eq!(reasons[0], "initial", "{reasons:?}");
+    assert!(reasons.len() > 1 && reasons[1..].iter().all(|reason| reason == "expired"), "{reasons:?}");
+    // The token itself has time left, so all of them got the same.
+    assert_eq!(short_lived(&app).await.len(), 1);
 }
 
 #[tokio::test]

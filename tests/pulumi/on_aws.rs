@@ -5,7 +5,8 @@
 //! compare the ports of AWS with the embedded ones. These are left out:
 //! * what an operator does with a folder, or sees of the program on one (`keeping`, `operator`, `server`,
 //!   `watch`): a table is not a folder;
-//! * `aws`, which starts the program itself on AWS anyway.
+//! * `aws`, which starts the program itself on AWS anyway;
+//! * `credential_helper`, whose tokens are revoked at one process, while the other one knows them for a minute.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic")]
 
@@ -35,6 +36,8 @@ mod older;
 #[cfg(feature = "extended")]
 mod options;
 #[cfg(feature = "extended")]
+mod protection;
+#[cfg(feature = "extended")]
 mod protocol;
 #[cfg(feature = "extended")]
 mod references;
@@ -47,6 +50,8 @@ mod state_edits;
 mod support;
 #[cfg(feature = "extended")]
 mod targets;
+#[cfg(feature = "extended")]
+mod tokens;
 #[cfg(feature = "extended")]
 mod unsupported;
 mod updates;

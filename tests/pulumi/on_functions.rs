@@ -35,6 +35,7 @@ mod main_job;
 mod older;
 #[cfg(feature = "extended")]
 mod options;
+mod protection;
 #[cfg(feature = "extended")]
 mod protocol;
 #[cfg(feature = "extended")]
@@ -50,6 +51,7 @@ mod state_edits;
 mod support;
 #[cfg(feature = "extended")]
 mod targets;
+mod tokens;
 #[cfg(feature = "extended")]
 mod unsupported;
 #[cfg(feature = "extended")]
