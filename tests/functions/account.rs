@@ -184,7 +184,7 @@ async fn teams_and_grants_take_effect_on_all_functions() {
 
 /// As on a server; `tests/http/sign_in.rs` has what needs another clock.
 #[tokio::test]
-async fn wrong_answers_of_a_provider_let_nobody_in() {
+async fn wrong_answers_of_a_provider_let_no_person_in() {
     let app = Box::pin(TestApp::on(Backend::Functions)).await;
     let provider = sign_ins::with_provider(&app).await;
     Box::pin(sign_ins::keeps_providers_apart(&app, &provider)).await;

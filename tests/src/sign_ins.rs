@@ -147,7 +147,7 @@ pub async fn finds_a_provider_down(app: &TestApp, provider: &FakeProvider, proce
 /// A provider that is down when it has a code to exchange.
 ///
 /// # Panics
-/// If the server does not say so, or if nobody can sign in otherwise.
+/// If the server does not say so, or if a person cannot sign in in another way.
 pub async fn finds_a_provider_down_at_the_exchange(app: &TestApp, provider: &FakeProvider) {
     const PASSWORD: &str = "correct horse battery";
     let mut browser = Visitor::new(&app.url);
