@@ -9,7 +9,7 @@ use statewright_tests::cli::{Output, PulumiCli};
 use statewright_tests::console::signed_in_at;
 
 use crate::BACKEND;
-use crate::support::{UP, client, commit, secret, write_program};
+use crate::support::{UP, client, secret, write_program};
 
 /// The address after this label of a line that `pulumi` printed.
 #[track_caller]
@@ -108,7 +108,7 @@ async fn links_of_pulumi_lead_to_pages_that_say_the_same() {
     let cli = in_ci(client(&app));
     write_program(&cli, "links", &items(false));
     cli.run(["stack", "init", "dev"]).await.assert_success();
-    let hash = commit(&cli);
+    let hash = cli.commit();
     // It knows no console of 127.0.0.1 by itself.
     let up = cli.run(UP).await.assert_success();
     assert!(!up.stdout.contains("View "), "{up}");

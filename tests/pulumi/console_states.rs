@@ -35,7 +35,8 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     page.sees(".notice:has-text('nothing written yet')").await;
     page.open(&format!("{console}/{ORG}/-/locks")).await;
     page.sees("tr:has-text('carol@build'):has-text('nothing written yet')").await;
-    post(&format!("{path}?ID=8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b"), &tfstate(3, "10.2.0.0/16")).await;
+    send_state(&app, &format!("{path}?ID=8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b"), &tfstate(3, "10.2.0.0/16"))
+        .await;
     page.open(&format!("{console}/{ORG}/-/states/net/prod")).await;
     page.sees(".notice:has-text('wrote')").await;
     let new = json!({ "project": "app" });

@@ -4,14 +4,14 @@ use serde_json::Value;
 use statewright_tests::app::TestApp;
 
 use crate::BACKEND;
-use crate::support::{DESTROY, REFRESH, assert_says, bench, commit};
+use crate::support::{DESTROY, REFRESH, assert_says, bench};
 
 #[tokio::test]
 async fn history_has_the_updates_and_no_previews() {
     let app = TestApp::on(BACKEND).await;
     let cli = bench(&app, "past", &[]).await;
     cli.run(["config", "set", "count", "2"]).await.assert_success();
-    let hash = commit(&cli);
+    let hash = cli.commit();
     cli.run(["up", "--yes", "--message", "the first"]).await.assert_success();
     cli.run(["preview"]).await.assert_success();
     cli.run(["config", "set", "count", "3"]).await.assert_success();

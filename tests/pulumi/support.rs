@@ -1,7 +1,5 @@
 //! Shared helpers: a client of a server, and the contents of a state.
 
-use std::process::Command;
-
 use serde_json::Value;
 use statewright_tests::app::{ORG, TestApp};
 use statewright_tests::cli::{Output, PulumiCli};
@@ -57,33 +55,6 @@ pub(crate) async fn yaml(app: &TestApp, project: &str, program: &str) -> PulumiC
 pub(crate) fn write_program(cli: &PulumiCli, project: &str, resources: &Value) {
     cli.bench_project(project, &[("program", "program.json")]);
     cli.write("program.json", &serde_json::json!({ "resources": resources }).to_string());
-}
-
-/// Makes the project folder a git repository with one commit, whose hash is returned.
-pub(crate) fn commit(cli: &PulumiCli) -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .args([
-                "-c",
-                "user.name=tester",
-                "-c",
-                "user.email=tester@localhost",
-                "-c",
-                "commit.gpgsign=false",
-            ])
-            .args(arguments)
-            .current_dir(cli.project_dir())
-            .env("HOME", cli.home_dir())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
-    git(&["init", "--quiet", "--initial-branch", "trunk"]);
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "Start the project"]);
-    git(&["rev-parse", "HEAD"])
 }
 
 /// A value that only the stack's key opens, as programs write it.

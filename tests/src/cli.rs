@@ -183,6 +183,34 @@ impl PulumiCli {
         self.home.path("project")
     }
 
+    /// Makes the project folder a git repository with one commit, whose hash is returned.
+    ///
+    /// # Panics
+    /// If `git` is missing or refuses.
+    pub fn commit(&self) -> String {
+        let git = |arguments: &[&str]| {
+            let output = std::process::Command::new("git")
+                .args(["-c", "user.name=tester", "-c", "user.email=tester@localhost"])
+                .args(["-c", "commit.gpgsign=false"])
+                .args(arguments)
+                .current_dir(self.project_dir())
+                .env("HOME", self.home_dir())
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .output()
+                .expect("git runs");
+            assert!(
+                output.status.success(),
+                "git {arguments:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            String::from_utf8(output.stdout).expect("git writes UTF-8").trim().to_owned()
+        };
+        git(&["init", "--quiet", "--initial-branch", "trunk"]);
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message", "Start the project"]);
+        git(&["rev-parse", "HEAD"])
+    }
+
     /// Writes a file below the project folder, replacing an existing one.
     pub fn write(&self, name: &str, text: &str) {
         let file = self.project_dir().join(name);
