@@ -63,7 +63,7 @@ pub(crate) fn sent(route: &Route) -> Value {
     match (route.method.as_str(), route.path.rsplit('/').next().unwrap_or_default()) {
         ("GET" | "HEAD", _) => Value::Null,
         (_, "lock") if is_protocol => json!({ "ID": "a", "Operation": "OperationTypePlan" }),
-        (_, "lock" | "protection") => json!({ "reason": "maintenance" }),
+        (_, "lock" | "protection" | "hold") => json!({ "reason": "maintenance" }),
         (_, "tags") if route.path.contains("{stack}") => json!({ "name": "a", "value": "b" }),
         (_, "schemas") => json!({ "infer": true }),
         (_, "values") => json!({ "address": "terraform_data.a" }),

@@ -2,13 +2,14 @@
 //!
 //! [`tools`] builds the real clients, [`cli`] runs them in a fresh home, [`filters`] removes from their output
 //! what differs from run to run. [`terraform`] runs the clients of states, [`commands`] the operator's
-//! commands. [`document`] checks answers against the OpenAPI document. [`oracle`] compares our journal replayer
-//! with the real one, and [`esc_oracle`] our evaluator of environments, by [`questions`] to programs.
-//! [`esc_scripts`] runs the scripts of the
-//! `esc` CLI, and [`fuzz`] mutates what real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs
-//! our functions on it, and [`meter`] computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs
-//! of a CI have them, and [`sts`] answers for AWS about its principals. [`browser`] is a real browser, and a real provider to sign in with; [`fake_provider`] is one
-//! whose answers are wrong, for a [`visitor`] without a screen and for [`sign_ins`]. [`rows`] finds the route of a request.
+//! commands, and [`server`] the server as a program. [`document`] checks answers against the OpenAPI document.
+//! [`oracle`] compares our journal replayer with the real one, and [`esc_oracle`] our evaluator of environments,
+//! by [`questions`] to programs. [`esc_scripts`] runs the scripts of the `esc` CLI, and [`fuzz`] mutates what
+//! real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs our functions on it, and [`meter`]
+//! computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs of a CI have them, and
+//! [`sts`] answers for AWS about its principals. [`browser`] is a real browser, and a real provider to sign in with, and [`console`] signs people in with it;
+//! [`fake_provider`] is one whose answers are wrong, for a [`visitor`] without a screen and for [`sign_ins`]. [`rows`] finds the route
+//! of a request.
 
 #![expect(missing_docs, reason = "unpublished: a doc comment is for what the name does not say")]
 
@@ -33,6 +34,7 @@ pub mod policies;
 pub mod questions;
 pub mod rows;
 pub mod running;
+pub mod server;
 pub mod sign_ins;
 pub mod sts;
 pub mod terraform;
