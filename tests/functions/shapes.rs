@@ -711,7 +711,6 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("GET /api/esc/environments/{org}/{project}/{environment}:  is not Object", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Headers is missing", YAML),
     ("PATCH /api/esc/environments/{org}/{project}/{environment}: .Response is missing", YAML),
-    ("PATCH /api/esc/environments/{org}/{project}/{environment}: .diagnostics is not known", YAML),
     ("POST /api/esc/environments/{org}/yaml/check: .environmentFunctionSummary is missing", EDITORS),
     ("POST /api/esc/environments/{org}/yaml/check: .exprs{}.interpolate[].value[].value is missing", EDITORS),
     ("POST /api/esc/environments/{org}/yaml/check: .exprs{}.object{}.builtin.argSchema is missing", EDITORS),

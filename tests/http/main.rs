@@ -43,6 +43,7 @@ mod retention;
 mod roles;
 mod routes;
 mod secrets;
+mod service_provider;
 mod sessions;
 mod sign_in;
 mod stacks;

@@ -68,6 +68,9 @@ pub struct EnvironmentSummary {
 /// Warnings about an accepted definition.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Diagnostics {
+    /// Absent if there are none: Pulumi's service provider takes an empty list for a failure (pulumi/pulumi-pulumiservice
+    /// dc76a018, `provider/pkg/resources/environment.go`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<Diagnostic>,
 }
 
