@@ -10,6 +10,7 @@ mod doctor;
 mod documents;
 mod first_user;
 mod keys;
+mod month;
 mod people;
 mod principals;
 mod stacks;

@@ -82,9 +82,14 @@ impl<'a> Run<'a> {
 
     /// The same update with its lease renewed, as its client does every few minutes.
     pub(crate) async fn renew(self) -> Self {
-        let call = self.app.post(&self.path("renew_lease"), &json!({ "token": "", "duration": 300 }));
-        let renewed = call.update_token(&self.token).send().await.expect(200);
+        let renewed = self.renewal().await.expect(200);
         Self { token: renewed["token"].as_str().unwrap().to_owned(), ..self }
+    }
+
+    /// The answer to a renewal of the lease.
+    pub(crate) async fn renewal(&self) -> Answer {
+        let call = self.app.post(&self.path("renew_lease"), &json!({ "token": "", "duration": 300 }));
+        call.update_token(&self.token).send().await
     }
 
     pub(crate) async fn complete(&self) -> Answer {
