@@ -226,6 +226,8 @@ async fn a_new_stack_gives_its_teams_a_role_on_it() {
     let path = format!("/api/stacks/{ORG}/web");
     let with = |teams: Value| json!({ "stackName": "dev", "teams": teams });
     app.post(&path, &with(json!(["ops", "none"]))).send().await.refused(400);
+    // As `pulumi stack init --teams ops,ops` sends it: one name.
+    app.post(&path, &with(json!(["ops,ops"]))).send().await.refused(400);
     let words = app.post(&path, &with(json!(["ops"]))).token(&ann).send().await.refused(403);
     assert!(words.contains("giving teams a role on a stack needs the role admin"), "{words}");
     app.get(&format!("{path}/dev")).send().await.refused(404);
