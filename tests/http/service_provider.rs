@@ -111,9 +111,8 @@ async fn the_provider_makes_tokens_of_each_kind() {
     let provider = Provider(&app);
     make_team(&provider, "ops").await;
     let named = |name: &str| json!({ "name": name, "description": "deploys" });
-    let with_admin = |name: &str, admin: bool| {
-        json!({ "name": name, "description": "deploys", "admin": admin })
-    };
+    let with_admin =
+        |name: &str, admin: bool| json!({ "name": name, "description": "deploys", "admin": admin });
     for (list, new, admin) in [
         ("user/tokens".to_owned(), json!({ "description": "deploys" }), false),
         (of_org("tokens"), with_admin("ci", false), false),
@@ -465,10 +464,9 @@ async fn the_provider_manages_a_member() {
     set_built_in(&provider, "bob", "member").await.unwrap();
     assert_eq!(member(&provider, "bob").await, built_in("member"));
 
-    for (login, body, status) in [
-        ("stranger", json!({ "role": "member" }), 404),
-        ("bob", json!({ "role": "billing-manager" }), 400),
-    ] {
+    for (login, body, status) in
+        [("stranger", json!({ "role": "member" }), 404), ("bob", json!({ "role": "billing-manager" }), 400)]
+    {
         failed(provider.post(&of_org(&format!("members/{login}")), body).await, status);
     }
     assert!(failed(set_built_in(&provider, USER, "member").await, 409).contains("is the last admin"));

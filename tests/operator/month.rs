@@ -446,8 +446,7 @@ async fn the_trail_is_complete(app: &TestApp, eve: &Person<'_>, [left, gone]: [&
     let added = format!("{gone} as admin");
     let is_added = |line: &Value| is(line, "member.add", left, "done") && line["detail"] == added.as_str();
     assert!(trail.iter().any(is_added), "{left} added {gone}");
-    let count =
-        |action: &str, user: &str| trail.iter().filter(|line| is(line, action, user, "done")).count();
+    let count = |action: &str, user: &str| trail.iter().filter(|line| is(line, action, user, "done")).count();
     assert_eq!((count("update.end", ORG), count("state.write", ORG)), (31, 31));
     assert_eq!(count("token.exchange", ORG), 32, "one more made the stack");
     for line in trail.iter().filter(|line| line["user"].is_null()) {

@@ -234,24 +234,58 @@ impl TestApp {
 
     /// [`TestApp::embedded`] with answers of other servers.
     pub async fn embedded_asking(web: Arc<dyn Web>) -> Self {
-        Self::embedded_that_asks(web, Arc::new(SystemClock), None).await
+        Self::embedded_that_asks(web, None, None).await
     }
 
     /// [`TestApp::embedded_on_manual_clock`] with answers of other servers.
     pub async fn embedded_on_manual_clock_asking(web: Arc<dyn Web>) -> Self {
-        let clock = ManualClock::new(START);
-        Self::embedded_that_asks(web, Arc::new(clock.clone()), Some(clock)).await
+        Self::embedded_that_asks(web, None, Some(ManualClock::new(START))).await
     }
 
-    async fn embedded_that_asks(web: Arc<dyn Web>, port: Arc<dyn Clock>, clock: Option<ManualClock>) -> Self {
+    /// [`TestApp::embedded_asking`] for a server that knows its own address.
+    pub async fn embedded_of_address(web: Arc<dyn Web>, address: &str) -> Self {
+        let address = ServerUrl::parse(address).expect("valid");
+        Self::embedded_that_asks(web, Some(address), None).await
+    }
+
+    /// The same with a clock that the test controls.
+    pub async fn embedded_of_address_on_manual_clock(web: Arc<dyn Web>, address: &str) -> Self {
+        let address = ServerUrl::parse(address).expect("valid");
+        Self::embedded_that_asks(web, Some(address), Some(ManualClock::new(START))).await
+    }
+
+    async fn embedded_that_asks(
+        web: Arc<dyn Web>,
+        address: Option<ServerUrl>,
+        clock: Option<ManualClock>,
+    ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let opened = DataFolder::open_server(folder.path(), Arc::new(SystemIds)).await;
         let data = opened.expect("a fresh folder opens");
         let (ledger, blobs) = (Arc::new(data.ledger.clone()), Arc::new(data.blobs.clone()));
         let (keys, ids) = (Arc::new(data.keys.clone()), Arc::new(SystemIds));
+        let port: Arc<dyn Clock> = match &clock {
+            Some(clock) => Arc::new(clock.clone()),
+            None => Arc::new(SystemClock),
+        };
         let mut context = Context::new(ledger, blobs, keys, port, ids, "server".to_owned());
-        context.web = Some(web);
+        (context.web, context.address) = (Some(web), address);
         Self::start(vec![context], clock, Data::Folder(folder)).await
+    }
+
+    /// Two processes on AWS, as [`Backend::Aws`], with answers of other servers. They know their address, and have a
+    /// clock that the test controls.
+    pub async fn aws_of_address(web: Arc<dyn Web>, address: &str) -> Self {
+        let address = ServerUrl::parse(address).expect("valid");
+        let stand_in = StandIn::of_this_process();
+        let (_, names) = stand_in.fresh_store().await;
+        let clock = ManualClock::new(START);
+        let port = Arc::new(clock.clone());
+        let mut contexts = fleet(&stand_in.url, &names, 2, Settings::default(), port).await;
+        for context in &mut contexts {
+            (context.web, context.address) = (Some(Arc::clone(&web)), Some(address.clone()));
+        }
+        Self::start(contexts, Some(clock), Data::Aws(stand_in, names)).await
     }
 
     /// [`TestApp::on_manual_clock`] and the embedded store.
