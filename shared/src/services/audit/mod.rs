@@ -195,7 +195,7 @@ fn random_hex(ctx: &Context) -> String {
 }
 
 /// The hash of a stored record: of its key and its bytes.
-pub(crate) fn hash(key: &ItemKey, value: &[u8]) -> String {
+pub(super) fn hash(key: &ItemKey, value: &[u8]) -> String {
     let mut hash = Sha256::new();
     for part in [key.partition.as_bytes(), b"\n", key.sort.as_bytes(), b"\n", value] {
         hash.update(part);
@@ -204,7 +204,7 @@ pub(crate) fn hash(key: &ItemKey, value: &[u8]) -> String {
 }
 
 /// Commits writes with the records that describe them. The inner result is a refusal, as of [`store::commit`].
-pub(crate) async fn commit(
+pub(super) async fn commit(
     ctx: &Context,
     mut writes: Vec<Write>,
     rider: Rider,
@@ -233,7 +233,7 @@ pub(crate) async fn commit(
 const REMEMBERED: Duration = Duration::from_secs(48 * 3600);
 
 /// When no more records of a day are stored.
-pub(crate) fn closes(day: AuditDay) -> Timestamp {
+pub(super) fn closes(day: AuditDay) -> Timestamp {
     day.end().plus(DAY_OPEN_FOR)
 }
 

@@ -5,7 +5,7 @@ pub mod compression;
 pub(super) mod deletion;
 pub(super) mod due;
 pub mod page;
-pub(crate) mod protection;
+pub(super) mod protection;
 pub(super) mod resource_index;
 pub(super) mod retry;
 pub mod stack_lookup;

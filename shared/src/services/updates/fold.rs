@@ -64,7 +64,7 @@ pub(super) struct NewDeployment {
 pub(crate) const FACTOR: usize = 4;
 
 /// The same for a base that is only compared with a whole text.
-pub(crate) const BASE_FACTOR: usize = 2;
+pub(super) const BASE_FACTOR: usize = 2;
 
 /// The total size of the texts that a fold reads, inflated, in bytes.
 pub(crate) fn weight<'a>(base: impl IntoIterator<Item = &'a Bytes>, parts: &'a [LogPart]) -> usize {
@@ -215,7 +215,7 @@ pub(in crate::services) fn shown_differences(
 }
 
 /// Whether a deployment contains the root resource and no other.
-pub(crate) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
+pub(super) fn has_only_its_root(gzip: &Bytes) -> Result<bool, Error> {
     let text = gunzip(gzip)?;
     Ok(deployment::inspect(&text).map_err(broken)?.has_only_its_root)
 }
