@@ -27,7 +27,7 @@ const S3_MS: f64 = 50.0;
 const KMS_MS: f64 = 15.0;
 
 /// The most calls of DynamoDB for a request of the function that publishes, and of S3 that store something;
-/// `tests/http/call_counts.rs` has all of them.
+/// `tests/http/api/call_counts.rs` has all of them.
 const HEAD_DYNAMODB_CALLS: u64 = 10;
 const HEAD_S3_PUTS: u64 = 1;
 

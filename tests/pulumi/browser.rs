@@ -139,7 +139,7 @@ fn parameter<'a>(address: &'a str, name: &str) -> &'a str {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
-/// As with the provider of `tests/http/sign_in.rs`, by a browser without a screen.
+/// As with the provider of `tests/http/identity/sign_in.rs`, by a browser without a screen.
 #[tokio::test]
 async fn a_real_provider_is_not_replayed_or_mixed_up() {
     const ACCOUNT: &str = "/user/settings/account";

@@ -1,0 +1,3 @@
+//! Environments (Pulumi ESC).
+
+pub(crate) mod lifecycle;

@@ -1,0 +1,5 @@
+//! States of OpenTofu and Terraform.
+
+pub(crate) mod labels;
+pub(crate) mod lifecycle;
+pub(crate) mod resources;
