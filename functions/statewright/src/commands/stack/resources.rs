@@ -81,10 +81,6 @@ impl Session {
             None => call,
         }
     }
-
-    fn name(&self) -> String {
-        format!("{}/{}/{}", self.org, self.stack.project, self.stack.stack)
-    }
 }
 
 #[derive(Debug, clap::Args)]
