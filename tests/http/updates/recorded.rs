@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use statewright_shared::journal;
 use statewright_tests::app::{START, TestApp};
 
-use crate::updates::lifecycle::cases::canonical;
+use crate::updates::cases::canonical;
 use crate::world::Stack;
 
 const RECORDED: &str = include_str!("../../data/recorded-journals.jsonl");
