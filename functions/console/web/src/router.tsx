@@ -82,6 +82,7 @@ const home = createRoute({ getParentRoute: () => root, path: "/$org", component:
 
 const LIST_SORTS = ["name", "changed", "oldest", "result", "resources"] as const;
 const RESULTS = ["succeeded", "failed", "cancelled"] as const;
+const ANSWERS = ["yes", "no"] as const;
 
 /** One of these words. */
 const oneOf = <Word extends string>(words: readonly Word[], value: unknown) => words.find((word) => word === value);
@@ -93,6 +94,8 @@ export interface ListSearch {
   sort?: (typeof LIST_SORTS)[number];
   /** How the last update of a stack ended. */
   result?: (typeof RESULTS)[number];
+  /** Whether an update runs, or somebody holds or locks it. */
+  used?: (typeof ANSWERS)[number];
   /** `none`, or the key of a label; by project without it. */
   group?: string;
 }
@@ -107,6 +110,7 @@ const list = createRoute({
     project: word(search.project),
     sort: oneOf(LIST_SORTS, search.sort),
     result: oneOf(RESULTS, search.result),
+    used: oneOf(ANSWERS, search.used),
     group: text(search.group),
   }),
 });

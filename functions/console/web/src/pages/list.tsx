@@ -71,6 +71,9 @@ function keysOf(rows: Row[]): [string, string][] {
     .map(([key, of]) => [key, `${of.size > 1 ? "Tag or label" : names[[...of][0] ?? "state"]} ${visible(key)}`]);
 }
 
+/** Whether an update, a client or a person has it now. */
+const isTaken = ({ isRunning, isHeld, holder }: Row) => isRunning || isHeld || holder !== undefined;
+
 /** What needs a person comes first. */
 const rank = ({ result, isRunning, kind }: Row) =>
   isRunning ? 2 : result === "failed" ? 0 : result === "cancelled" ? 1 : kind === "stack" ? 3 : 4;
@@ -214,10 +217,11 @@ export function List() {
       (row) =>
         (!search.kind || row.kind === search.kind) &&
         isOf(row) &&
-        hasWords(words, `${row.project}/${row.name}`, row.labels),
+        (!search.used || (search.used === "yes") === isTaken(row)) &&
+        hasWords(words, `${row.project}/${row.name} ${row.holder ?? ""}`, row.labels),
     );
     return wanted.sort(ORDERS[sort]);
-  }, [rows, words, search.kind, search.result, sort]);
+  }, [rows, words, search.kind, search.result, search.used, sort]);
   const page = found.slice(0, shown);
 
   return (
@@ -229,6 +233,7 @@ export function List() {
       <div className="filters" role="search">
         <Search
           label="Filter by name, tag or label"
+          placeholder="Name, tag, label or holder"
           value={typed}
           onChange={setTyped}
         />
@@ -262,6 +267,16 @@ export function List() {
             ["failed", "Failed"],
             ["cancelled", "Cancelled"],
             ["succeeded", "Succeeded"],
+          ]}
+        />
+        <Select
+          label="In use"
+          value={search.used ?? ""}
+          onChange={(used) => set({ used: (used || undefined) as ListSearch["used"] })}
+          options={[
+            ["", "Any"],
+            ["yes", "Yes"],
+            ["no", "No"],
           ]}
         />
         <Select
