@@ -56,6 +56,7 @@ async fn rights_that_are_taken_meanwhile_are_explained() {
     page.click("[role=alertdialog] button:has-text('Rename it')").await;
     page.sees("[role=alertdialog] [role=alert]:has-text('Not allowed')").await;
     page.sees("[role=alertdialog] [role=alert]:has-text('your rights were changed meanwhile')").await;
+    page.check_failure("console-refused", &["status of 403"]).await;
     let typed = page.run(&json!({ "command": "input", "what": "[role=alertdialog] input >> nth=1" })).await;
     assert_eq!(typed, "prod");
     let name = json!({ "newName": "prod", "newProject": "web" });
@@ -65,6 +66,9 @@ async fn rights_that_are_taken_meanwhile_are_explained() {
     page.open(&format!("{console}/{ORG}/web/dev/settings/options")).await;
     page.sees("text=Renaming, transferring and deleting need the role member").await;
     page.sees("main:not(:has(button:text-is('Rename')))").await;
+    page.open(&format!("{console}/{ORG}/-/audit")).await;
+    page.sees("main [role=alert]:has-text('Not allowed')").await;
+    page.check_failure("console-not-allowed", &["status of 403"]).await;
 
     // Somebody who is not a member any more finds nothing.
     assert!(app.request(Method::DELETE, &member).send().await.status.is_success());
@@ -118,6 +122,7 @@ async fn a_server_that_is_away_is_waited_for() {
     page.away(true).await;
     page.click(".item a:text-is('dev')").await;
     page.sees("[role=alert]:has-text('The server does not answer. Nothing was changed by this page.')").await;
+    page.check_failure("console-away", &["net::ERR_CONNECTION_REFUSED"]).await;
     page.away(false).await;
     page.click("button:has-text('Try again')").await;
     page.click("nav[aria-label='Stack'] a:has-text('Settings')").await;

@@ -224,6 +224,7 @@ async fn an_organization_is_run_by_keyboard_alone() {
     page.has_focus("button", "Create a token").await;
     page.sees("tr:has-text('by-keys')").await;
     page.asks_by_menu("Change by-keys", "Rotate").await;
+    page.check_briefly("console-rotate").await;
     page.enter("button", "Rotate it").await;
     page.sees(".once code").await;
     page.enter("button", "I have it").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use statewright_shared::domain::update::LEASE;
 use statewright_tests::app::{ORG, TestApp, USER};
-use statewright_tests::console::{signed_in, signed_in_as};
+use statewright_tests::console::{make_stack, save_outputs, send_state, signed_in, signed_in_as, tfstate};
 use statewright_tests::issuer::Issuer;
 
 use crate::BACKEND;
@@ -211,6 +211,7 @@ async fn an_admin_changes_the_organization_and_protects_a_stack() {
     page.check_page("console-new-token").await;
     page.click("[role=alertdialog] button:has-text('Create the token')").await;
     page.sees(".once code").await;
+    page.check_briefly("console-once").await;
     let secret = page.value(".once code").await;
     assert!(secret.starts_with("swt_"), "{secret}");
     page.click("button:has-text('I have it')").await;
@@ -227,6 +228,7 @@ async fn an_admin_changes_the_organization_and_protects_a_stack() {
     page.open(&format!("{console}/{ORG}/web/dev")).await;
     page.click("button:has-text('Protect')").await;
     page.fill("[role=alertdialog] textarea", "it is production").await;
+    page.check_briefly("console-protect").await;
     page.click("button:has-text('Protect it')").await;
     page.sees(".notice:has-text('it is production')").await;
     page.check_page("console-protected").await;
@@ -254,6 +256,7 @@ async fn a_stack_is_renamed_deleted_and_undeleted() {
     page.check_page("console-stack-settings").await;
     page.click("button:text-is('Rename')").await;
     page.fill("[role=alertdialog] input >> nth=1", "prod").await;
+    page.check_briefly("console-rename").await;
     page.click("[role=alertdialog] button:has-text('Rename it')").await;
     page.arrives(&format!("{console}/{ORG}/web/prod/settings/options")).await;
     page.sees("li:has-text('Rename acme/web/dev to acme/web/prod')").await;
@@ -281,10 +284,20 @@ async fn a_stack_is_renamed_deleted_and_undeleted() {
 async fn the_server_is_shown_to_its_admins_and_issuers_are_added() {
     let app = TestApp::on(BACKEND).await;
     app.member("bob", "laptop").await;
+    make_stack(&app, "web").await;
+    save_outputs(&app, "web", &json!({})).await;
+    send_state(&app, &format!("/tfstate/{ORG}/net/prod"), &tfstate(1, "10.0.0.0/16")).await;
     let (mut page, console) = signed_in(&app, &format!("/{ORG}/-/operator")).await;
     page.sees("h1:has-text('Server')").await;
     page.sees(&format!("tr:has-text('{ORG}')")).await;
     page.sees("text=Nothing waits").await;
+    let health = "section:has(h2:has-text('Health')) .facts div";
+    page.sees(&format!("{health}:has(dt:text-is('Works')) .badge.good:text-is('Yes')")).await;
+    let version = env!("CARGO_PKG_VERSION");
+    page.sees(&format!("{health}:has(dt:text-is('Version')) dd:text-is('{version}')")).await;
+    page.sees(&format!("{health}:has(dt:text-is('Key that signs'))")).await;
+    let stored = page.texts(&format!("[aria-label='Storage by organization'] tr:has-text('{ORG}') td")).await;
+    assert_eq!(stored[..4], [ORG, "1", "1", "2"], "{stored:?}");
     page.check_page("console-server").await;
 
     page.open(&format!("{console}/{ORG}/-/issuers")).await;
@@ -350,8 +363,8 @@ async fn a_session_that_ends_loses_nothing_that_was_typed() {
     let typed = page.run(&json!({ "command": "input", "what": editor })).await;
     assert_eq!(typed, "values:\n  region: eu-1\n");
     page.sees("a[target=_blank]:has-text('Sign in')").await;
+    page.check_failure("console-session-over", &["status of 401"]).await;
     // A page without such a text leads to the sign-in, and back.
-    page.run(&json!({ "command": "problems" })).await;
     page.click("button:has-text('Drop changes')").await;
     page.open(&format!("{console}/{ORG}/-/locks")).await;
     page.sees("input[name=login]").await;
@@ -432,6 +445,7 @@ async fn an_environment_is_edited_while_somebody_else_edits_it() {
     page.fill(editor, "values: {}\n").await;
     page.click(".tabs a:has-text('Opened values')").await;
     page.sees("[role=alertdialog]:has-text('Leave without saving?')").await;
+    page.check_briefly("console-leaving").await;
     page.click("[role=alertdialog] button:text-is('Leave')").await;
 
     page.click("button:has-text('Open the values')").await;
@@ -446,6 +460,12 @@ async fn an_environment_is_edited_while_somebody_else_edits_it() {
     page.sees(".added:has-text('eu-2')").await;
     assert!(!page.text().await.contains("hunter2"));
     page.check_page("console-environment-revisions").await;
+    page.open(&format!("{console}{environment}?version=2")).await;
+    page.sees("h2:has-text('Definition in revision 2')").await;
+    let old = page.input("textarea[aria-label='Definition in revision 2']").await;
+    assert!(old.contains("onerror") && !old.contains("eu-2") && !old.contains("hunter2"), "{old}");
+    page.check_page("console-environment-old").await;
+    page.open(&format!("{console}{environment}/revisions")).await;
     page.click("[aria-label='Tag revision 2']").await;
     page.fill("[role=alertdialog] input", "stable").await;
     page.click("[role=alertdialog] button:has-text('Add the tag')").await;

@@ -46,11 +46,35 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     page.check_page("console-locks").await;
     page.click("td button:has-text('Unlock')").await;
     page.sees("[role=alertdialog]").await;
+    page.check_briefly("console-unlock").await;
     page.fill("[role=alertdialog] textarea", "the build machine is gone").await;
     page.click("[role=alertdialog] button:has-text('Unlock')").await;
     page.sees("text=No state is locked").await;
     page.open(&format!("{console}/{ORG}/-/audit?event=state.unlock")).await;
     page.sees("td:has-text('the build machine is gone')").await;
+
+    // What the run that lost its lock still sends is kept next to the versions, of which any two are compared.
+    let held = format!("{path}?ID=8a7f2c1e-3b4d-4e5f-9a8b-7c6d5e4f3a2b");
+    let late = app.post(&held, &tfstate(4, "10.3.0.0/16")).anonymous();
+    late.header("Authorization", &format!("Bearer {}", app.token)).send().await.refused(409);
+    page.open(&format!("{console}/{ORG}/-/states/net/prod/versions")).await;
+    page.sees("[aria-label='Refused writes'] tr:has-text('its lock was taken away'):has(td:text-is('4'))")
+        .await;
+    page.check_briefly("console-state-refused").await;
+    for (field, version) in [("Compare", "1"), ("with", "3")] {
+        let what = format!("label:has(span:text-is('{field}')) select");
+        page.run(&json!({ "command": "select", "what": what, "value": version })).await;
+    }
+    page.click("button:text-is('Compare')").await;
+    page.arrives(&format!("{console}/{ORG}/-/states/net/prod/versions?from=1&to=3")).await;
+    page.sees("h2:has-text('Version 1 compared with version 3')").await;
+    page.sees(".diff-path:text-is('cidr')").await;
+    page.open(&format!("{console}/{ORG}/-/states/net/prod")).await;
+    for (fact, value) in
+        [("Version", "3"), ("Serial", "3"), ("Lineage", "11111111-2222-4333-8444-555555555555")]
+    {
+        page.sees(&format!(".facts div:has(dt:text-is('{fact}')) dd:has-text('{value}')")).await;
+    }
 
     // One of the others is locked by hand.
     page.open(&format!("{console}/{ORG}/-/locks")).await;
@@ -58,6 +82,7 @@ async fn a_state_is_compared_and_unlocked_with_a_reason() {
     let select = "[role=alertdialog] select";
     page.run(&json!({ "command": "select", "what": select, "value": other["id"] })).await;
     page.fill("[role=alertdialog] textarea", "the network is moved").await;
+    page.check_briefly("console-lock-by-hand").await;
     page.click("[role=alertdialog] button:has-text('Lock it')").await;
     page.sees("tr:has-text('app/default'):has-text('By hand'):has-text('the network is moved')").await;
     for (path, title) in
@@ -120,6 +145,9 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.run(&json!({ "command": "select", "what": ".one select", "value": "2" })).await;
     page.arrives(&format!("{console}{state}/resources?address=aws_vpc.main&hops=2")).await;
     page.sees(".graph .node:has-text('all[0]')").await;
+    // The button brings the graph into view.
+    page.click(".graph [aria-label='Smaller']").await;
+    page.check_page("console-state-graph").await;
     page.fill("[aria-label='Filter by address or provider']", "subnet").await;
     page.sees("text=2 of 3").await;
     page.press("Tab").await;
@@ -206,6 +234,9 @@ async fn a_state_gets_labels_and_another_name() {
     page.fill("[role=alertdialog] input >> nth=1", "live").await;
     page.click("[role=alertdialog] button:has-text('Rename it')").await;
     page.arrives(&format!("{console}/{ORG}/-/states/net/live/settings")).await;
+    page.open(&format!("{console}/{ORG}/-/states/net/live")).await;
+    page.sees("section:has(h2:has-text('Labels')) .facts div:has(dt:text-is('team')) dd:text-is('shop')")
+        .await;
     page.open(&format!("{console}/{ORG}/-/labels")).await;
     page.sees("text=None of 1 states breaks it").await;
 }

@@ -21,6 +21,7 @@ mod console_links;
 mod console_pages;
 mod console_requests;
 mod console_states;
+mod console_views;
 mod crashes;
 mod credential_helper;
 mod environments;

@@ -323,28 +323,46 @@ impl Chromium {
     /// # Panics
     /// If it has one.
     pub async fn check_page(&mut self, name: &str) {
-        assert_eq!(
-            self.run(&json!({ "command": "problems" })).await,
-            json!([]),
-            "{name}: errors of the console"
-        );
+        self.has_no_problem().await;
+        self.check(name, &[("light", 1280), ("light", 390), ("dark", 1280), ("dark", 390)]).await;
+    }
+
+    /// The same in each theme at one width, which takes half as long: for dialogs, which lie over a page, and for
+    /// pages that have the parts of others.
+    ///
+    /// # Panics
+    /// If it has a fault.
+    pub async fn check_briefly(&mut self, name: &str) {
+        self.check_failure(name, &[]).await;
+    }
+
+    /// As [`Chromium::check_briefly`], of what a page shows of a failure. Errors of the console that contain one of
+    /// these texts are those that the test forces.
+    ///
+    /// # Panics
+    /// If it has another fault.
+    pub async fn check_failure(&mut self, name: &str, forced: &[&str]) {
+        self.has_no_problem_but(forced).await;
+        self.check(name, &[("light", 1280), ("dark", 390)]).await;
+    }
+
+    /// Checks the page in these themes, at these widths.
+    async fn check(&mut self, name: &str, settings: &[(&str, u32)]) {
         let folder = std::env::var_os("STATEWRIGHT_PICTURES");
         let mut looks = Looks::new();
-        for theme in ["light", "dark"] {
+        for (theme, width) in settings {
             self.run(&json!({ "command": "theme", "theme": theme })).await;
-            for width in [1280, 390] {
-                self.run(&json!({ "command": "size", "width": width, "height": 800 })).await;
-                let found = self.run(&json!({ "command": "axe" })).await;
-                assert_eq!(found, json!([]), "{name} in the {theme} theme at {width} px");
-                let overflows = self.run(&json!({ "command": "overflows" })).await;
-                assert_eq!(overflows, json!(false), "{name} is wider than {width} px");
-                let (columns, rows) = GRID;
-                let look = self.run(&json!({ "command": "look", "columns": columns, "rows": rows })).await;
-                looks.insert(format!("{theme}-{width}"), look.as_str().unwrap_or_default().to_owned());
-                if let Some(folder) = &folder {
-                    let path = Path::new(folder).join(format!("{name}-{theme}-{width}.png"));
-                    self.run(&json!({ "command": "picture", "path": path })).await;
-                }
+            self.run(&json!({ "command": "size", "width": width, "height": 800 })).await;
+            let found = self.run(&json!({ "command": "axe" })).await;
+            assert_eq!(found, json!([]), "{name} in the {theme} theme at {width} px");
+            let overflows = self.run(&json!({ "command": "overflows" })).await;
+            assert_eq!(overflows, json!(false), "{name} is wider than {width} px");
+            let (columns, rows) = GRID;
+            let look = self.run(&json!({ "command": "look", "columns": columns, "rows": rows })).await;
+            looks.insert(format!("{theme}-{width}"), look.as_str().unwrap_or_default().to_owned());
+            if let Some(folder) = &folder {
+                let path = Path::new(folder).join(format!("{name}-{theme}-{width}.png"));
+                self.run(&json!({ "command": "picture", "path": path })).await;
             }
         }
         self.run(&json!({ "command": "theme", "theme": "light" })).await;
