@@ -818,6 +818,9 @@ export const stateNeighbours = (
     gcTime: EVERY_MINUTE,
   });
 
+/** A version that changed a resource. */
+export type StateResourceChange = Got<"/api/tfstates/{guid}/resource/history">["entries"][number];
+
 export const stateResourceHistory = (guid: string, address: string, current: number) =>
   infiniteQueryOptions({
     queryKey: ["state-resource-history", guid, address, current],
