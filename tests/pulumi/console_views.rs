@@ -298,7 +298,7 @@ async fn an_update_is_shown_while_it_runs_and_after_it() {
     page.sees(".step:has-text('item-0') .badge:text-is('updated')").await;
     page.sees(".step:has-text('item-1') .badge:text-is('failed')").await;
     page.sees(".notice:has-text('item-1: no room is left')").await;
-    page.check_page("console-update-all").await;
+    page.check_briefly("console-update-all").await;
 
     // The configuration of the last update, without its secret. The stack is still held.
     page.open(&format!("{console}{stack}")).await;
