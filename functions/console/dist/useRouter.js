@@ -1,1 +1,1 @@
-import{wt as e,xt as t}from"./icons.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
+import{Ht as e,zt as t}from"./icons.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

@@ -273,7 +273,8 @@ export interface paths {
         /** Get the definition of an environment, with its secrets */
         get: operations["DecryptEnvironment_esc_environments"];
         put?: never;
-        post?: never;
+        /** Get the definition of an environment, with its secrets, as a browser asks for it */
+        post: operations["DecryptEnvironmentByPost"];
         delete?: never;
         options?: never;
         head?: never;
@@ -340,6 +341,24 @@ export interface paths {
         };
         /** Get the values of an opened environment */
         get: operations["ReadOpenEnvironment_esc_environments"];
+        put?: never;
+        /** Get the values of an opened environment, as a browser asks for them */
+        post: operations["ReadOpenEnvironmentByPost"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/esc/environments/{orgName}/{projectName}/{envName}/referrers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what imports an environment */
+        get: operations["ListEnvironmentReferrers_esc_environments"];
         put?: never;
         post?: never;
         delete?: never;
@@ -484,7 +503,8 @@ export interface paths {
         /** Get the definition of a revision, with its secrets */
         get: operations["DecryptEnvironment_esc_environments_versions"];
         put?: never;
-        post?: never;
+        /** Get the definition of a revision, with its secrets, as a browser asks for it */
+        post: operations["DecryptEnvironmentRevisionByPost"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1818,8 +1838,27 @@ export interface paths {
         /** Export the state of a stack at a version */
         get: operations["ExportStackAtVersion"];
         put?: never;
-        post?: never;
+        /** Download the state of a stack at a version, or get the URL of one that is longer than an answer */
+        post: operations["ExportStackAtVersionByPost"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Hold a stack by hand: no update starts until somebody releases it */
+        put: operations["HoldStack"];
+        post?: never;
+        /** Release a stack that is held by hand */
+        delete: operations["ReleaseStack"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1921,6 +1960,23 @@ export interface paths {
         put?: never;
         /** Create a preview */
         post: operations["CreateUpdateForPreview"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/stacks/{orgName}/{projectName}/{stackName}/previews": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the previews of a stack, by the version that they started from */
+        get: operations["ListStackPreviewRows"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2398,7 +2454,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an entry of the history */
+        /** Get an entry of the history, or an update or a preview by its ID */
         get: operations["GetStackUpdate"];
         put?: never;
         post?: never;
@@ -2558,7 +2614,8 @@ export interface paths {
         /** Get the outputs of a Terraform state, with their values */
         get: operations["GetStateOutputs"];
         put?: never;
-        post?: never;
+        /** Get the outputs of a Terraform state, with their values, as a browser asks for them */
+        post: operations["GetStateOutputsByPost"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2626,6 +2683,23 @@ export interface paths {
         };
         /** List the versions of a Terraform state that changed a resource */
         get: operations["GetStateResourceHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tfstates/{guid}/resource/neighbours": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the resources around one of a Terraform state */
+        get: operations["GetStateResourceNeighbours"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2781,7 +2855,8 @@ export interface paths {
         /** Get the text of a version of a Terraform state */
         get: operations["GetStateText"];
         put?: never;
-        post?: never;
+        /** Download the text of a version of a Terraform state, as a browser asks for it */
+        post: operations["GetStateTextByPost"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3442,10 +3517,10 @@ export interface components {
             code: number;
             message: string;
             /**
-             * @description A word for scripts. The body for a state that is locked has none.
+             * @description A word for scripts.
              * @enum {string}
              */
-            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "sign_in_too_old" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "resource_not_found" | "secret_not_found" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_version_not_indexed" | "secret_elsewhere" | "stack_locked" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "resources_unknown" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
+            reason?: "invalid_request" | "invalid_name" | "invalid_deployment" | "invalid_state" | "invalid_ciphertext" | "plaintext_secrets" | "limit_exceeded" | "stack_has_resources" | "label_policy_violated" | "environment_invalid" | "unauthenticated" | "token_expired" | "sign_in_needed" | "sign_in_too_old" | "role_too_low" | "token_lives_too_long" | "state_forbidden" | "state_encrypted" | "token_not_accepted" | "login_code_not_accepted" | "consent_missing" | "update_token_invalid" | "update_over" | "sign_in_refused" | "other_site" | "post_needed" | "not_supported" | "organization_not_found" | "team_not_found" | "token_not_found" | "role_not_found" | "grant_not_found" | "user_not_found" | "issuer_not_found" | "consent_not_found" | "project_not_found" | "stack_not_found" | "stack_version_not_found" | "stack_version_erased" | "resource_not_found" | "secret_not_found" | "stack_config_not_found" | "update_not_found" | "tag_not_found" | "state_not_found" | "state_version_not_found" | "dependency_not_found" | "environment_not_found" | "revision_not_found" | "session_not_found" | "provider_not_found" | "method_not_allowed" | "request_timeout" | "issuer_exists" | "account_conflict" | "name_taken" | "member_exists" | "last_admin" | "access_changed" | "stack_exists" | "stack_protected" | "stack_version_not_indexed" | "secret_elsewhere" | "stack_locked" | "stack_on_hold" | "update_of_other_user" | "update_not_ready" | "nothing_to_cancel" | "delta_mismatch" | "state_exists" | "state_has_resources" | "state_lock_lost" | "state_protected" | "state_write_refused" | "dependency_refused" | "label_policy_changed" | "environment_exists" | "environment_changed" | "environment_protected" | "state_deleted" | "request_too_large" | "too_large_for_gateway" | "state_near_limit" | "resources_unknown" | "state_locked" | "master_key_unavailable" | "too_many_requests" | "too_many_wrong_passwords" | "passwords_busy" | "too_many_wrong_proofs" | "proofs_busy" | "internal_error" | "stored_data_damaged" | "stored_data_too_new" | "contended" | "server_busy" | "server_stopping" | "not_ready" | "issuer_unavailable" | "provider_unavailable" | "store_unavailable" | "disk_full";
         };
     };
     responses: never;
@@ -4623,6 +4698,48 @@ export interface operations {
             };
         };
     };
+    DecryptEnvironmentByPost: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                envName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-yaml": string;
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     DecryptEnvironmentSecrets: {
         parameters: {
             query?: never;
@@ -4865,6 +4982,185 @@ export interface operations {
                         };
                         unknown?: boolean;
                         value?: unknown;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ReadOpenEnvironmentByPost: {
+        parameters: {
+            query?: {
+                /** @description The path of one value; all values without it */
+                property?: string;
+            };
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                envName: string;
+                openSessionID: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        executionContext?: {
+                            properties?: {
+                                [key: string]: {
+                                    secret?: boolean;
+                                    trace?: {
+                                        base?: unknown;
+                                        def?: {
+                                            begin?: {
+                                                byte?: number;
+                                                column?: number;
+                                                line?: number;
+                                            };
+                                            end?: {
+                                                byte?: number;
+                                                column?: number;
+                                                line?: number;
+                                            };
+                                            environment?: string;
+                                        } | null;
+                                    };
+                                    unknown?: boolean;
+                                    value?: unknown;
+                                };
+                            };
+                        };
+                        exprs?: {
+                            [key: string]: unknown;
+                        };
+                        properties?: {
+                            [key: string]: {
+                                secret?: boolean;
+                                trace?: {
+                                    base?: unknown;
+                                    def?: {
+                                        begin?: {
+                                            byte?: number;
+                                            column?: number;
+                                            line?: number;
+                                        };
+                                        end?: {
+                                            byte?: number;
+                                            column?: number;
+                                            line?: number;
+                                        };
+                                        environment?: string;
+                                    } | null;
+                                };
+                                unknown?: boolean;
+                                value?: unknown;
+                            };
+                        };
+                    } | {
+                        secret?: boolean;
+                        trace?: {
+                            base?: unknown;
+                            def?: {
+                                begin?: {
+                                    byte?: number;
+                                    column?: number;
+                                    line?: number;
+                                };
+                                end?: {
+                                    byte?: number;
+                                    column?: number;
+                                    line?: number;
+                                };
+                                environment?: string;
+                            } | null;
+                        };
+                        unknown?: boolean;
+                        value?: unknown;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ListEnvironmentReferrers_esc_environments: {
+        parameters: {
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The entries of a page */
+                count?: number;
+                /** @description Whether those that use older revisions are shown too */
+                allRevisions?: boolean;
+            };
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                envName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        hidden?: number;
+                        referrers?: {
+                            [key: string]: {
+                                environment?: {
+                                    name?: string;
+                                    project?: string;
+                                    revision?: number;
+                                };
+                            }[];
+                        };
                     };
                 };
             };
@@ -5593,6 +5889,49 @@ export interface operations {
         };
     };
     DecryptEnvironment_esc_environments_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                envName: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-yaml": string;
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    DecryptEnvironmentRevisionByPost: {
         parameters: {
             query?: never;
             header?: never;
@@ -9355,6 +9694,7 @@ export interface operations {
                                 token?: string;
                                 version?: string;
                                 who?: string;
+                                wrote?: boolean;
                             };
                             project?: string;
                             state?: string;
@@ -9901,6 +10241,7 @@ export interface operations {
                             token?: string;
                             version?: string;
                             who?: string;
+                            wrote?: boolean;
                         } | null;
                         organization?: string;
                         outputs?: {
@@ -10007,6 +10348,7 @@ export interface operations {
                             token?: string;
                             version?: string;
                             who?: string;
+                            wrote?: boolean;
                         } | null;
                         organization?: string;
                         outputs?: {
@@ -10492,7 +10834,15 @@ export interface operations {
                         currentOperation?: {
                             author?: string;
                             kind?: string;
+                            lastWrite?: number | null;
                             started?: number;
+                            wrote?: boolean;
+                        } | null;
+                        hold?: {
+                            at?: string;
+                            by?: string;
+                            reason?: string;
+                            token?: string;
                         } | null;
                         id?: string;
                         orgName?: string;
@@ -10816,7 +11166,15 @@ export interface operations {
                             currentOperation?: {
                                 author?: string;
                                 kind?: string;
+                                lastWrite?: number | null;
                                 started?: number;
+                                wrote?: boolean;
+                            } | null;
+                            hold?: {
+                                at?: string;
+                                by?: string;
+                                reason?: string;
+                                token?: string;
                             } | null;
                             id?: string;
                             orgName?: string;
@@ -11406,6 +11764,148 @@ export interface operations {
             };
         };
     };
+    ExportStackAtVersionByPost: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        deployment?: unknown;
+                        features?: unknown;
+                        version?: number;
+                    } | {
+                        url?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    HoldStack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": {
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        at?: string;
+                        by?: string;
+                        reason?: string;
+                        token?: string;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    ReleaseStack: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ImportStack: {
         parameters: {
             query?: never;
@@ -11719,6 +12219,88 @@ export interface operations {
             };
         };
     };
+    ListStackPreviewRows: {
+        parameters: {
+            query?: {
+                /** @description The position of the page, from the answer with the page before */
+                continuationToken?: string;
+                /** @description The entries of a page */
+                pageSize?: number;
+            };
+            header?: never;
+            path: {
+                orgName: string;
+                projectName: string;
+                stackName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        continuationToken?: string | null;
+                        previews?: {
+                            info?: {
+                                config?: {
+                                    [key: string]: {
+                                        object?: boolean;
+                                        secret?: boolean;
+                                        string?: string;
+                                    };
+                                };
+                                endTime?: number;
+                                environment?: {
+                                    [key: string]: string;
+                                };
+                                kind?: string;
+                                message?: string;
+                                outcome?: string | null;
+                                resourceChanges?: {
+                                    [key: string]: number;
+                                } | null;
+                                resourceCount?: number;
+                                result?: string;
+                                startTime?: number;
+                                version?: number;
+                            };
+                            latestVersion?: number;
+                            requestedBy?: {
+                                avatarUrl?: string;
+                                githubLogin?: string;
+                                name?: string;
+                            };
+                            updateID?: string;
+                            version?: number;
+                        }[];
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     ProtectStack: {
         parameters: {
             query?: never;
@@ -11942,6 +12524,8 @@ export interface operations {
                 version?: string;
                 /** @description Whether it is the resource that waits for its deletion */
                 delete?: boolean;
+                /** @description Whether inputs and outputs of more than 4 MiB are left out */
+                short?: boolean;
             };
             header?: never;
             path: {
@@ -12000,6 +12584,7 @@ export interface operations {
                         sourcePosition?: string | null;
                         type?: string;
                         urn?: string;
+                        valuesBytes?: number | null;
                         valuesHidden?: boolean;
                         version?: number;
                     };
@@ -12111,7 +12696,7 @@ export interface operations {
                 version?: string;
                 /** @description Whether it is the resource that waits for its deletion */
                 delete?: boolean;
-                /** @description The steps to the neighbours, from 1 to 3 */
+                /** @description The steps to the neighbors, from 1 to 3 */
                 hops?: number;
             };
             header?: never;
@@ -12779,7 +13364,9 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": unknown;
+                "application/json": {
+                    reason?: string | null;
+                };
             };
         };
         responses: {
@@ -13346,6 +13933,7 @@ export interface operations {
                             };
                             kind?: string;
                             message?: string;
+                            outcome?: string | null;
                             resourceChanges?: {
                                 [key: string]: number;
                             } | null;
@@ -13372,6 +13960,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -13446,6 +14035,7 @@ export interface operations {
                             };
                             kind?: string;
                             message?: string;
+                            outcome?: string | null;
                             resourceChanges?: {
                                 [key: string]: number;
                             } | null;
@@ -13529,6 +14119,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -13604,6 +14195,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -13636,6 +14228,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -13668,6 +14261,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -13743,6 +14337,7 @@ export interface operations {
                             };
                             kind?: string;
                             message?: string;
+                            outcome?: string | null;
                             resourceChanges?: {
                                 [key: string]: number;
                             } | null;
@@ -13911,6 +14506,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -14087,6 +14683,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -14119,6 +14716,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -14151,6 +14749,7 @@ export interface operations {
                                 };
                                 kind?: string;
                                 message?: string;
+                                outcome?: string | null;
                                 resourceChanges?: {
                                     [key: string]: number;
                                 } | null;
@@ -14242,6 +14841,7 @@ export interface operations {
                             token?: string;
                             version?: string;
                             who?: string;
+                            wrote?: boolean;
                         } | null;
                         organization?: string;
                         outputs?: {
@@ -14401,6 +15001,7 @@ export interface operations {
                             token?: string;
                             version?: string;
                             who?: string;
+                            wrote?: boolean;
                         } | null;
                         organization?: string;
                         outputs?: {
@@ -14548,6 +15149,7 @@ export interface operations {
                         token?: string;
                         version?: string;
                         who?: string;
+                        wrote?: boolean;
                     } | null;
                 };
             };
@@ -14607,6 +15209,7 @@ export interface operations {
                         token?: string;
                         version?: string;
                         who?: string;
+                        wrote?: boolean;
                     };
                 };
             };
@@ -14676,6 +15279,60 @@ export interface operations {
         };
     };
     GetStateOutputs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        encrypted?: boolean;
+                        outputs?: {
+                            [key: string]: unknown;
+                        } | null;
+                        validity?: {
+                            [key: string]: {
+                                message?: string | null;
+                                path?: string | null;
+                                /** @enum {string} */
+                                status?: "valid" | "invalid" | "error" | "not_validated";
+                            };
+                        };
+                        version?: number;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateOutputsByPost: {
         parameters: {
             query?: never;
             header?: never;
@@ -14993,6 +15650,69 @@ export interface operations {
             };
         };
     };
+    GetStateResourceNeighbours: {
+        parameters: {
+            query: {
+                /** @description The address of the resource */
+                address: string;
+                /** @description The version; the current one without it */
+                version?: string;
+                /** @description The steps to the neighbors, from 1 to 3 */
+                hops?: number;
+            };
+            header?: never;
+            path: {
+                guid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        edges?: {
+                            from?: number;
+                            to?: number;
+                        }[];
+                        isCut?: boolean;
+                        nodes?: {
+                            address?: string;
+                            key?: string | null;
+                            mode?: string;
+                            module?: string | null;
+                            name?: string;
+                            type?: string;
+                        }[];
+                        rejected?: string | null;
+                        version?: number | null;
+                    };
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     GetStateResourceValues: {
         parameters: {
             query?: never;
@@ -15281,6 +16001,7 @@ export interface operations {
                             token?: string;
                             version?: string;
                             who?: string;
+                            wrote?: boolean;
                         } | null;
                         organization?: string;
                         outputs?: {
@@ -15525,7 +16246,10 @@ export interface operations {
     };
     CompareStateVersions: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only the resource with this address; no others and no outputs */
+                address?: string;
+            };
             header?: never;
             path: {
                 guid: string;
@@ -15629,6 +16353,47 @@ export interface operations {
         };
     };
     GetStateText: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                guid: string;
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            /** @description Refused: nothing happened. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Failed; try again. */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    GetStateTextByPost: {
         parameters: {
             query?: never;
             header?: never;
@@ -16021,10 +16786,14 @@ export interface operations {
                             id?: string;
                             lastUpdate?: number | null;
                             lastUpdateResult?: string | null;
+                            onHold?: boolean;
                             orgName?: string;
                             projectName?: string;
                             resourceCount?: number | null;
                             stackName?: string;
+                            tags?: {
+                                [key: string]: string;
+                            };
                             version?: number | null;
                         }[];
                     };
