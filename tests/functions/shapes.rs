@@ -166,7 +166,8 @@ fn is_ours_alone(route: &Route) -> bool {
     let is_of_versions = ["{stack}/resource", "/updates/{version}/diff/", "/updates/{version}/restore"]
         .iter()
         .any(|part| route.path.contains(part));
-    let of_browsers = ["/export/{version}", "/open/{session}", "{environment}/decrypt", "{version}/decrypt"];
+    let of_browsers =
+        ["/export/{version}", "/opened/{session}", "{environment}/decrypt", "{version}/decrypt"];
     let is_of_browsers =
         route.method == Method::POST && of_browsers.iter().any(|tail| route.path.ends_with(tail));
     is_of_consents

@@ -1123,7 +1123,7 @@ routes! {
         answer: Json(opened), id: ReadOpenEnvironment_esc_environments,
     }
     /// Get the values of an opened environment, as a browser asks for them
-    POST "/api/esc/environments/{org}/{project}/{environment}/open/{session}" => environments::opened_values {
+    POST "/api/esc/environments/{org}/{project}/{environment}/opened/{session}" => environments::opened_values {
         auth: Token, needs: Plan, group: Environments, audit: "environment.look",
         query: [query::PROPERTY],
         answer: Json(opened), id: ReadOpenEnvironmentByPost,

@@ -358,7 +358,7 @@ async fn an_admin_of_the_server_sees_what_waits_and_what_is_stored() {
     for token in [&ada, &machine, &plan, &limited[0], &limited[1]] {
         for path in ["/api/admin/status", "/api/admin/storage", "/api/admin/storage?continuationToken=x"] {
             let words = app.get(path).token(token).send().await.refused(403);
-            assert!(words.contains("for admins of the server"), "{words}");
+            assert!(words.contains("only admins of the server"), "{words}");
         }
     }
 }

@@ -121,7 +121,7 @@ async fn the_trail_has_the_reason_of_a_cancel() {
     let all = events(&app, "").await;
     let ends: Vec<String> = all
         .into_iter()
-        .filter(|line| line.contains("update.cancel"))
+        .filter(|line| line.contains("update.cancel") && !line.contains("(refused)"))
         .map(|line| line.replace(&stack.project, "web"))
         .collect();
     let begun = "alice update.cancel web/dev: begun by alice (first-start)".to_owned();

@@ -620,10 +620,7 @@ async fn a_copy_needs_the_right_to_create_at_its_new_name() {
         app.post(&format!("{environments}/web/dev/clone"), &body).token(&bob).send().await
     };
     let words = clone("net").await.refused(403);
-    assert!(
-        words.contains(&format!("a clone of this name needs the role apply in {ORG}/net/copy")),
-        "{words}"
-    );
+    assert!(words.contains(&format!("the clone needs the role apply in {ORG}/net/copy")), "{words}");
     let configured = async |name: &str, environment: &str| {
         let body = json!({ "stackName": name, "config": { "environment": environment } });
         app.post(&format!("/api/stacks/{ORG}/web"), &body).token(&bob).send().await

@@ -52,7 +52,7 @@ fn file() -> anyhow::Result<PathBuf> {
     Ok(folders.cache_dir().join("statewright").join("tokens.json"))
 }
 
-/// The file; empty if it is unreadable, because all that it has can be made anew.
+/// The file; empty if it is unreadable, because all that it has can be made again.
 fn read() -> Text {
     let text = file().and_then(|file| read_private(&file)).ok().flatten();
     let text: Option<Text> = text.and_then(|text| serde_json::from_slice(&text).ok());
@@ -65,7 +65,7 @@ fn write(tokens: BTreeMap<String, ShortLived>) -> anyhow::Result<()> {
 }
 
 impl ShortLived {
-    /// A token of this login, which is made anew if `rejected` or if there is none. If the server makes none
+    /// A token of this login, which is made again if `rejected` or if there is none. If the server makes none
     /// of it, such as of an organization's token, it is the token of the login itself.
     ///
     /// # Errors

@@ -588,8 +588,8 @@ mod tests {
             ("env matches `(`", 13, "not a pattern"),
             ("env matches `(((a{50}){50}){50}){50}`", 13, "not a pattern"),
             ("tier == 1e300", 9, "2^53"),
-            ("ä == 1", 1, "outside of quotes"),
-            ("env == \"ä\" ;", 12, "outside of quotes"),
+            ("ä == 1", 1, "needs quotes in a filter"),
+            ("env == \"ä\" ;", 12, "needs quotes in a filter"),
             ("env not == x", 9, "expected `==`"),
             ("not", 4, "expected `==`"),
         ] {

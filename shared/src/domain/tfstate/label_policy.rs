@@ -300,10 +300,10 @@ mod tests {
             (json!({ "reservedPrefixes": [""] }), "begins with"),
             (json!({ "reservedPrefixes": ["Sys"] }), "begins with"),
             (json!({ "requiredKeys": ["sys/a"], "reservedPrefixes": ["sys/"] }), "reserved"),
-            (json!({ "requiredKeys": ["b"], "allowedKeys": ["a"] }), "none of a"),
+            (json!({ "requiredKeys": ["b"], "allowedKeys": ["a"] }), "not one of a"),
             (json!({ "allowedValues": { "a": [] } }), "allowedValues"),
             (json!({ "allowedValues": { "a": ["long"] }, "maxValueLength": 3 }), "too long"),
-            (json!({ "allowedValues": { "b": ["x"] }, "allowedKeys": [] }), "none of none"),
+            (json!({ "allowedValues": { "b": ["x"] }, "allowedKeys": [] }), "not one of none"),
         ] {
             let words = policy(wrong.clone()).check().unwrap_err().to_string();
             assert!(words.contains(word), "{wrong}: {words}");

@@ -226,7 +226,7 @@ fn a_lease_is_never_longer_than_the_longest() {
     let lengths =
         durations.map(|duration| match running().decide(Command::Renew(duration), now).unwrap().status {
             Status::Running { since, until } => {
-                assert_eq!(since, CREATED, "a renewal does not start anew");
+                assert_eq!(since, CREATED, "a renewal does not start again");
                 until.since(now)
             }
             other => panic!("{other:?}"),

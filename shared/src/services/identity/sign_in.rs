@@ -1,7 +1,7 @@
 //! Who a person is whom a provider vouches for: a known user, a new one, or a stranger.
 //!
 //! A person is known by issuer and subject, never by login or email, which a provider may give to another person.
-//! At each sign-in, the provider's rules decide anew which roles the person has by their groups.
+//! At each sign-in, the provider's rules decide again which roles the person has by their groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

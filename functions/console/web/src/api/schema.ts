@@ -342,6 +342,22 @@ export interface paths {
         /** Get the values of an opened environment */
         get: operations["ReadOpenEnvironment_esc_environments"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/esc/environments/{orgName}/{projectName}/{envName}/opened/{openSessionID}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
         /** Get the values of an opened environment, as a browser asks for them */
         post: operations["ReadOpenEnvironmentByPost"];
         delete?: never;

@@ -110,7 +110,7 @@ export function Values() {
     try {
       const names = environmentPath(name);
       const { id } = (await reveal(address(`${ENVIRONMENT}/open`, names), undefined, signal)) as { id: string };
-      const url = address(`${ENVIRONMENT}/open/{openSessionID}`, { ...names, openSessionID: id });
+      const url = address(`${ENVIRONMENT}/opened/{openSessionID}`, { ...names, openSessionID: id });
       const { properties } = (await reveal(url, undefined, signal)) as { properties?: Properties };
       setFound(leaves(properties));
     } catch (error) {

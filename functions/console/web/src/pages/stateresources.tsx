@@ -371,7 +371,7 @@ function Attributes({ state, of, version }: { state: State; of: StateResourceAro
     }
   };
   const entries = isObject(found?.attributes) ? Object.entries(found.attributes) : [];
-  // A shown secret is no part of an address.
+  // An address never has a shown secret.
   const plain = Object.fromEntries(entries.filter(([name]) => !found?.sensitive.includes(name)));
   const page = of.mode === "managed" ? terraformPage(of.type, plain) : undefined;
   // One button, so that it keeps the focus.

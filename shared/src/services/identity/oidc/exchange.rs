@@ -518,15 +518,15 @@ mod tests {
         assert_eq!(of("team", "team:web"), Ok(Target::Team(TeamName::parse("web").unwrap())));
         assert_eq!(of("personal", "user:bob"), Ok(Target::Personal(Login::parse("bob").unwrap())));
         for (kind, scope, why) in [
-            ("organization", "team:web", "must be empty or admin"),
-            ("organization", "user:bob", "must be empty or admin"),
-            ("team", "", "must be team:NAME"),
-            ("team", "user:bob", "must be team:NAME"),
-            ("team", "team:a/b", "scope: "),
-            ("personal", "", "must be user:LOGIN"),
-            ("personal", "user:b", "scope: "),
-            ("runner", "runner:x", "requested_token_type must be"),
-            ("", "", "requested_token_type must be"),
+            ("organization", "team:web", "leave it empty, or use admin"),
+            ("organization", "user:bob", "leave it empty, or use admin"),
+            ("team", "", "use team:NAME"),
+            ("team", "user:bob", "use team:NAME"),
+            ("team", "team:a/b", "the scope names no team or user: "),
+            ("personal", "", "use user:LOGIN"),
+            ("personal", "user:b", "the scope names no team or user: "),
+            ("runner", "runner:x", "requested_token_type is missing or unknown"),
+            ("", "", "requested_token_type is missing or unknown"),
         ] {
             let message = of(kind, scope).unwrap_err();
             assert!(message.contains(why), "{kind} {scope}: {message}");
