@@ -158,7 +158,7 @@ mod tests {
     fn the_chart_of_the_pages_shows_the_committed_figures() {
         let figures = read(&at("tests/bench/figures.json")).unwrap();
         let chart = fs::read_to_string(at("shared/docs/up.svg")).unwrap();
-        assert_eq!(chart, svg(&figures), "make it anew with `bench chart`");
+        assert_eq!(chart, svg(&figures), "make it again with `bench chart`");
     }
 
     #[test]

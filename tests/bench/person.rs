@@ -11,7 +11,7 @@ use statewright_tests::cli::PulumiCli;
 /// Dollars of the hour, at most.
 pub(crate) const LIMIT: f64 = 0.002;
 
-/// How often each page is opened. Each time it is loaded anew, which is more than happens within the console.
+/// How often each page is opened. Each time it is loaded again, which is more than happens within the console.
 const VIEWS: [(&str, usize); 9] = [
     ("home", 4),
     ("list", 4),

@@ -200,7 +200,7 @@ async fn an_update_is_watched_to_its_end() {
     // What the client said of it is known while it runs.
     page.sees("p.lead:has-text('Watch it')").await;
     page.sees(".notice:has-text('Update is running')").await;
-    // From here on, nothing is opened, loaded anew or clicked.
+    // From here on, nothing is opened, loaded again or clicked.
     page.run(&json!({ "command": "problems" })).await;
     for item in 0..5 {
         page.sees(&format!(".step:has-text('item-0000{item}'):has-text('created')")).await;

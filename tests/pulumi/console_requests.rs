@@ -16,7 +16,7 @@ use crate::support::{UP, yaml};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/console-requests.json");
 
-/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test pulumi pages_ask_for`.
+/// Made again with `UPDATE_PAGES=1 cargo test --workspace --test pulumi pages_ask_for`.
 #[tokio::test]
 async fn pages_ask_for_what_the_bill_counts() {
     let app = TestApp::on(BACKEND).await;
@@ -59,7 +59,7 @@ async fn pages_ask_for_what_the_bill_counts() {
     asks_less_after_a_while(&app, &mut page, &format!("{console}{stack}")).await;
 }
 
-/// A running update is asked for as often as the bill counts it, and not at all by a tab that nobody looks at.
+/// A running update is asked for as often as the bill counts it, and not at all by a hidden tab.
 async fn asks_less_after_a_while(app: &TestApp, page: &mut Chromium, stack: &str) {
     let begin = json!({ "updateKind": "update", "program": {} });
     app.post(&format!("/api/stacks/{ORG}/web/dev/begin-update"), &begin).send().await.expect(200);

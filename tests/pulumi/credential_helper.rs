@@ -107,7 +107,7 @@ async fn pulumi_needs_no_login_of_its_own() {
     assert_says(&refused, &["this command requires logging in"]);
 }
 
-/// Longer than a token lasts: an answer says that it ends a second too late for the client, which asks anew from 30
+/// Longer than a token lasts: an answer says that it ends a second too late for the client, which asks again from 30
 /// seconds before the end.
 #[tokio::test]
 async fn an_update_outlives_the_tokens_of_the_helper() {

@@ -17,7 +17,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     listed.map(|entry| read(entry.unwrap().path())).collect()
 }
 
-/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test http the_console_is`.
+/// Made again with `UPDATE_PAGES=1 cargo test --workspace --test http the_console_is`.
 #[test]
 fn the_console_is_what_its_sources_and_the_document_make() {
     let built = tools::build_console(&api::openapi());

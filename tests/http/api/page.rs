@@ -99,7 +99,7 @@ fn queries() -> String {
     text + "\n"
 }
 
-/// Made anew with `UPDATE_PAGES=1 cargo test --workspace --test http the_page_of_the_api`.
+/// Made again with `UPDATE_PAGES=1 cargo test --workspace --test http the_page_of_the_api`.
 #[test]
 fn the_page_of_the_api_has_every_route() {
     let page = fs::read_to_string(PAGE).unwrap();
