@@ -163,9 +163,9 @@ fn is_ours_alone(route: &Route) -> bool {
     let is_of_grants = ["/grants", "/access", "/rights", "/protection", "/hold", "/invitation"]
         .iter()
         .any(|tail| route.path.ends_with(tail));
-    let is_of_versions = ["{stack}/resource", "/updates/{version}/diff/", "/updates/{version}/restore"]
-        .iter()
-        .any(|part| route.path.contains(part));
+    let of_versions = ["{stack}/resource", "/updates/{version}/diff/", "/updates/{version}/restore"];
+    let is_of_versions =
+        of_versions.iter().any(|part| route.path.contains(part)) || route.path.ends_with("{stack}/previews");
     let of_browsers =
         ["/export/{version}", "/opened/{session}", "{environment}/decrypt", "{version}/decrypt"];
     let is_of_browsers =
@@ -372,7 +372,12 @@ async fn each_member_that_the_document_has_is_read() {
     let begun = app.post(&format!("{stack}/begin-update"), &begin).send().await.expect(200);
     let (update, token) = (begun["updateID"].as_str().unwrap(), begun["token"].as_str().unwrap());
     let (mut members, empty) = (0, json!({}));
-    for route in ROUTES.iter().filter(|route| !is_ours_alone(route)) {
+    // After a cancel, the update takes nothing.
+    let (ends, others): (Vec<&Route>, Vec<&Route>) = ROUTES
+        .iter()
+        .filter(|route| !is_ours_alone(route))
+        .partition(|route| route.path.ends_with("{update}/cancel"));
+    for route in others.into_iter().chain(ends) {
         let path = route.path.replace("{kind}/{update}", &format!("update/{update}"));
         let stack = if route.path.contains("{update}") { "held" } else { "idle" };
         let path = path.replace("{org}/{project}", &format!("{ORG}/shapes")).replace("{stack}", stack);

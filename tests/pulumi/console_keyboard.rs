@@ -313,7 +313,7 @@ async fn an_admin_decides_by_keyboard_alone() {
     page.has_focus("button", "Give a role").await;
     page.reach("combobox", "Login").await;
     page.types("bob").await;
-    page.reach("combobox", "Stack, as PROJECT/STACK").await;
+    page.reach("combobox", "Stack, as PROJECT/NAME").await;
     page.types("web/dev").await;
     page.enter("button", "Explain").await;
     page.sees("tr:has-text('apply'):has-text('to team:shop on web/*')").await;

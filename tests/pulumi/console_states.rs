@@ -139,7 +139,7 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.sees("tr:has-text('Changed'):has-text('3')").await;
     page.sees("tr:has-text('Created'):has-text('1')").await;
     page.sees(".graph").await;
-    page.click("[aria-label='What version 3 changed']").await;
+    page.click("[aria-label='What changed in version 3']").await;
     page.sees(".diff-path:text-is('cidr')").await;
     page.check_page("console-state-resource").await;
     page.run(&json!({ "command": "select", "what": ".one select", "value": "2" })).await;

@@ -161,7 +161,7 @@ async fn home_and_the_list_show_and_filter_what_is_there() {
     page.sees(&format!("{locked} a[href='/{ORG}/-/states/net/prod']")).await;
     page.sees("section:has(h2:has-text('Failed last time')) li:has-text('api/dev')").await;
     for (text, value) in
-        [("stacks", "4"), ("states", "1"), ("resources", "15"), ("running now", "1"), ("states locked", "1")]
+        [("stacks", "4"), ("state", "1"), ("resources", "15"), ("running now", "1"), ("state locked", "1")]
     {
         page.sees(&format!(".tile:has(.tile-text:text-is('{text}')) .tile-value:text-is('{value}')")).await;
     }

@@ -90,7 +90,7 @@ async fn a_job_signs_in_with_the_token_of_its_ci() {
     let (_, output) = login(&file, &["--oidc-org", "main", "--oidc-expiration", "30m"]).await;
     output.assert_success();
     let (_, refused) = login(&token, &["--oidc-org", "main", "--oidc-expiration", "0s"]).await;
-    assert_says(&refused.assert_failure(), &["invalid_request", "expiration must be"]);
+    assert_says(&refused.assert_failure(), &["invalid_request", "expiration is not a number"]);
     let (_, refused) = login(&token, &["--oidc-user", "admin"]).await;
     assert_says(&refused.assert_failure(), &["access_denied"]);
 

@@ -15,7 +15,6 @@ async fn commands_for_missing_things_report_that_and_fail() {
         (&["env", "rotate", "acme/web/base"][..], "rotating secrets of environments is not supported"),
         (&["env", "schedule", "list", "acme/web/base"], "scheduling is not supported by this backend"),
         (&["env", "webhook", "list", "acme/web/base"], "sending webhooks is not supported by this backend"),
-        (&["env", "referrer", "list", "acme/web/base"], "finding who uses an environment is not supported"),
         (&["env", "open-request", "acme/web/base"], "asking for access to an environment is not supported"),
         (&["deployment", "ls"], "Pulumi Deployments is not supported by this backend"),
         (&["stack", "webhook", "ls"], "sending webhooks is not supported by this backend"),

@@ -1,1 +1,1 @@
-import{Ht as e,zt as t}from"./icons.js";var n=e(t(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};
+import{Bt as e,Ut as t}from"./icons.js";var n=t(e(),1),r=n.createContext(null);function i(e){return n.useContext(r)}export{r as n,i as t};

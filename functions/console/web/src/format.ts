@@ -15,8 +15,10 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 
 export const number = (count: number) => NUMBER.format(count);
 
-export const count = (count: number, noun: string, plural = `${noun}s`) =>
-  `${number(count)} ${count === 1 ? noun : plural}`;
+/** The noun as it goes with this number. */
+export const counted = (count: number | undefined, noun: string, plural = `${noun}s`) => (count === 1 ? noun : plural);
+
+export const count = (of: number, noun: string, plural = `${noun}s`) => `${number(of)} ${counted(of, noun, plural)}`;
 
 /** A time of the API, in milliseconds: Unix seconds, or RFC 3339. */
 export const instant = (time: number | string) => (typeof time === "number" ? time * 1000 : Date.parse(time));

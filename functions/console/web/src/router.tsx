@@ -1,6 +1,6 @@
 // Every address of the console. Those that the `pulumi` CLI prints are among them.
 
-import { type ErrorComponentProps, createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { type ErrorComponentProps, createRootRoute, createRoute, createRouter, lazyRouteComponent, parseSearchWith, redirect, stringifySearchWith } from "@tanstack/react-router";
 import { Activity } from "./pages/activity";
 import { Home, Start } from "./pages/home";
 import { List } from "./pages/list";
@@ -29,9 +29,11 @@ const dependenciesPages = () => import("./pages/dependencies");
 
 type Search = Record<string, unknown>;
 
-const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
-/** A number in an address is a number in the search too. */
-const word = (value: unknown) => (typeof value === "number" ? String(value) : text(value));
+/** What an address has as a number or as `true` is one in the search too. */
+const text = (value: unknown) => {
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return typeof value === "string" && value !== "" ? value : undefined;
+};
 
 interface AuditSearch {
   event?: string;
@@ -73,7 +75,7 @@ interface TokensSearch {
   of?: string;
 }
 
-const filterSearch = (search: Search): FilterSearch => ({ q: word(search.q) });
+const filterSearch = (search: Search): FilterSearch => ({ q: text(search.q) });
 
 const root = createRootRoute({ component: Shell, notFoundComponent: () => <NotHere /> });
 
@@ -105,9 +107,9 @@ const list = createRoute({
   path: "/$org/-/stacks",
   component: List,
   validateSearch: (search: Search): ListSearch => ({
-    q: word(search.q),
+    q: text(search.q),
     kind: search.kind === "stack" || search.kind === "state" ? search.kind : undefined,
-    project: word(search.project),
+    project: text(search.project),
     sort: oneOf(LIST_SORTS, search.sort),
     result: oneOf(RESULTS, search.result),
     used: oneOf(ANSWERS, search.used),
@@ -127,7 +129,7 @@ const locks = createRoute({ getParentRoute: () => root, path: "/$org/-/locks", c
 const organization = createRoute({ getParentRoute: () => root, path: "/$org/-", component: lazyRouteComponent(organizationPages, "Organization") });
 const members = createRoute({ getParentRoute: () => organization, path: "/members", component: lazyRouteComponent(organizationPages, "Members"), validateSearch: filterSearch });
 const teams = createRoute({ getParentRoute: () => organization, path: "/teams", component: lazyRouteComponent(organizationPages, "Teams") });
-const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: word(search.q), user: word(search.user), stack: text(search.stack), kind: oneOf(["tfstate", "environment"] as const, search.kind) }) });
+const grants = createRoute({ getParentRoute: () => organization, path: "/grants", component: lazyRouteComponent(organizationPages, "Grants"), validateSearch: (search: Search): GrantsSearch => ({ q: text(search.q), user: text(search.user), stack: text(search.stack), kind: oneOf(["tfstate", "environment"] as const, search.kind) }) });
 const tokens = createRoute({ getParentRoute: () => organization, path: "/tokens", component: lazyRouteComponent(organizationPages, "Tokens"), validateSearch: (search: Search): TokensSearch => ({ of: text(search.of) }) });
 const issuers = createRoute({ getParentRoute: () => organization, path: "/issuers", component: lazyRouteComponent(organizationPages, "Issuers") });
 const labelPolicy = createRoute({ getParentRoute: () => organization, path: "/labels", component: lazyRouteComponent(organizationPages, "LabelPolicy") });
@@ -139,7 +141,7 @@ const audit = createRoute({
   component: lazyRouteComponent(organizationPages, "Audit"),
   validateSearch: (search: Search): AuditSearch => ({
     event: text(search.event),
-    user: word(search.user),
+    user: text(search.user),
     from: text(search.from),
     until: text(search.until),
   }),
@@ -151,7 +153,7 @@ const stateVersions = createRoute({
   getParentRoute: () => state,
   path: "/versions",
   component: lazyRouteComponent(statePages, "StateVersions"),
-  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
+  validateSearch: (search: Search): CompareSearch => ({ from: text(search.from), to: text(search.to) }),
 });
 
 const stateSettings = createRoute({ getParentRoute: () => state, path: "/settings", component: lazyRouteComponent(stateSettingsPages, "StateSettings") });
@@ -170,8 +172,8 @@ const environments = createRoute({
   path: "/$org/-/environments",
   component: lazyRouteComponent(environmentsPages, "Environments"),
   validateSearch: ({ q, project, changed, sort, group }: Search): EnvironmentsSearch => ({
-    q: word(q),
-    project: word(project),
+    q: text(q),
+    project: text(project),
     changed: changed === "week" || changed === "not-month" || changed === "not-year" ? changed : undefined,
     sort: sort === "changed" ? sort : undefined,
     group: text(group),
@@ -189,7 +191,7 @@ const definition = createRoute({
   component: lazyRouteComponent(definitionPages, "DefinitionPage"),
   // The CLI also names drafts here, which this server does not have.
   validateSearch: (search: Search): RevisionSearch => ({
-    version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+    version: /^[1-9]\d*$/.test(text(search.version) ?? "") ? text(search.version) : undefined,
   }),
 });
 const environmentValues = createRoute({ getParentRoute: () => environment, path: "/values", component: lazyRouteComponent(openedPages, "Values"), validateSearch: filterSearch });
@@ -197,7 +199,7 @@ const revisions = createRoute({
   getParentRoute: () => environment,
   path: "/revisions",
   component: lazyRouteComponent(revisionsPages, "Revisions"),
-  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
+  validateSearch: (search: Search): CompareSearch => ({ from: text(search.from), to: text(search.to) }),
 });
 const environmentSettings = createRoute({ getParentRoute: () => environment, path: "/settings", component: lazyRouteComponent(settingsPages, "Settings") });
 
@@ -208,10 +210,10 @@ const resources = createRoute({
   path: "/resources",
   component: lazyRouteComponent(resourcesPages, "Resources"),
   validateSearch: (search: Search): ResourcesSearch => ({
-    q: word(search.q),
+    q: text(search.q),
     urn: text(search.urn),
     delete: search.delete === true || undefined,
-    version: /^[1-9]\d*$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+    version: /^[1-9]\d*$/.test(text(search.version) ?? "") ? text(search.version) : undefined,
     show: search.show === "history" || search.show === "neighbours" ? search.show : undefined,
     hops: search.hops === 2 || search.hops === 3 ? search.hops : undefined,
   }),
@@ -232,7 +234,7 @@ const updateSearch = (search: Search): UpdateSearch => ({
     search.show === "diagnostics" || search.show === "all" || search.show === "timeline" ? search.show : undefined,
   sort: search.sort === "slowest" ? search.sort : undefined,
   urn: text(search.urn),
-  q: word(search.q),
+  q: text(search.q),
 });
 const update = createRoute({
   getParentRoute: () => stack,
@@ -250,7 +252,7 @@ const versions = createRoute({
   getParentRoute: () => stack,
   path: "/versions",
   component: lazyRouteComponent(versionsPages, "Versions"),
-  validateSearch: (search: Search): CompareSearch => ({ from: word(search.from), to: word(search.to) }),
+  validateSearch: (search: Search): CompareSearch => ({ from: text(search.from), to: text(search.to) }),
 });
 const options = createRoute({ getParentRoute: () => stack, path: "/settings/options", component: lazyRouteComponent(stackSettingsPages, "StackSettings") });
 const settings = createRoute({
@@ -273,9 +275,9 @@ const stateResources = createRoute({
   path: "/resources",
   component: lazyRouteComponent(stateResourcesPages, "StateResources"),
   validateSearch: (search: Search): StateResourcesSearch => ({
-    q: word(search.q),
+    q: text(search.q),
     address: text(search.address),
-    version: /^([1-9]\d*|[0-9a-f]{32})$/.test(word(search.version) ?? "") ? word(search.version) : undefined,
+    version: /^([1-9]\d*|[0-9a-f]{32})$/.test(text(search.version) ?? "") ? text(search.version) : undefined,
     hops: search.hops === 2 || search.hops === 3 ? search.hops : undefined,
   }),
 });
@@ -291,7 +293,7 @@ const dependencies = createRoute({
   path: "/$org/-/dependencies",
   component: lazyRouteComponent(dependenciesPages, "Dependencies"),
   validateSearch: (search: Search): DependenciesSearch => ({
-    q: word(search.q),
+    q: text(search.q),
     show: search.show === "stale" ? "stale" : undefined,
   }),
 });
@@ -330,6 +332,9 @@ function Broken({ error, reset }: ErrorComponentProps) {
 
 export const router = createRouter({
   routeTree: tree,
+  // As people write it: `?from=1`, and not `?from=%221%22`.
+  parseSearch: parseSearchWith((value) => value),
+  stringifySearch: stringifySearchWith(JSON.stringify),
   scrollRestoration: true,
   defaultPreload: false,
   defaultErrorComponent: Broken,

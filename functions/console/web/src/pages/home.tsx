@@ -4,7 +4,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, Navigate, useParams } from "@tanstack/react-router";
 import * as queries from "../api/queries";
 import type { StackSummary } from "../api/queries";
-import { count, duration, instant, kind, number, plain, visible } from "../format";
+import { count, counted, duration, instant, kind, number, plain, visible } from "../format";
 import { Badge, Card, Changes, Empty, Failure, Loaded, Result, Table, Time, Waiting, useNow, useTitle } from "../ui/parts";
 import { Icon, type IconName } from "../ui/icons";
 import { NotHere } from "./nothere";
@@ -127,22 +127,26 @@ function Overview({ org }: { org: string }) {
     <div className="page">
       <h1>{org}</h1>
       <div className="tiles">
-        <Tile icon="stack" value={stacks.data ? number(all.length) + plus(stacks.data.more) : "…"} text="stacks" />
+        <Tile
+          icon="stack"
+          value={stacks.data ? number(all.length) + plus(stacks.data.more) : "…"}
+          text={counted(all.length, "stack")}
+        />
         <Tile
           icon="state"
           value={states.data ? number(states.data.items.length) + plus(states.data.more) : "…"}
-          text="states"
+          text={counted(states.data?.items.length, "state")}
         />
         <Tile
           icon="screen"
           value={stacks.data && states.data ? number(resources) + plus(stacks.data.more || states.data.more) : "…"}
-          text="resources"
+          text={counted(resources, "resource")}
         />
         <Tile icon="running" value={stacks.data ? number(running.length) : "…"} text="running now" tone={running.length > 0 ? "busy" : ""} />
         <Tile
           icon="lock"
           value={locks.data ? number(locks.data.items.length) : locks.error ? "–" : "…"}
-          text="states locked"
+          text={counted(locks.data?.items.length, "state locked", "states locked")}
           tone={locks.data?.items.length ? "warn" : ""}
         />
       </div>

@@ -261,7 +261,7 @@ export function LabelPolicy() {
           {({ items, checked, more }) => (
             <>
               {items.length === 0 ? (
-                <Empty icon="check" title={`None of ${number(checked)} states breaks it`} />
+                <Empty icon="check" title={checked === 1 ? "The one state keeps to it" : `None of ${number(checked)} states breaks it`} />
               ) : (
                 <Table label="States that break the policy" head={["State", "What is wrong"]}>
                   {items.map(({ id, project, state, violations }) => (

@@ -504,7 +504,7 @@ function Entry({ state, address, of }: { state: State; address: string; of: Stat
             <Button
               className="button small"
               aria-expanded={isOpen}
-              aria-label={`What version ${version} changed`}
+              aria-label={`${isOpen ? "Hide" : "What changed"} in version ${version}`}
               onPress={() => setOpen(!isOpen)}
             >
               {isOpen ? "Hide" : "What changed"}
