@@ -238,7 +238,7 @@ async fn a_state_gets_labels_and_another_name() {
     page.sees("section:has(h2:has-text('Labels')) .facts div:has(dt:text-is('team')) dd:text-is('shop')")
         .await;
     page.open(&format!("{console}/{ORG}/-/labels")).await;
-    page.sees("text=None of 1 states breaks it").await;
+    page.sees("text=The one state keeps to it").await;
 }
 
 #[tokio::test]
