@@ -673,7 +673,7 @@ async fn a_second_user_of_the_role_can_do_nothing_with_an_id() {
             };
             let opened = open.token(&first).send().await.expect(200);
             here = here.replace(crate::api::routes::EDGE, opened["id"].as_str().unwrap());
-            app.get(&here).token(&first).send().await.expect(200);
+            app.request(route.method.clone(), &here).token(&first).send().await.expect(200);
         }
         let is_of_state = theirs.is_none() && !route.path.contains("{session}");
         if is_of_state {
