@@ -450,7 +450,7 @@ impl Scene {
         let ctx = &self.world.process("last");
         let may_be_away = self.facts.lock().unwrap().may_be_away;
         if may_be_away {
-            match self.come_back(ctx).await {
+            match Box::pin(self.come_back(ctx)).await {
                 // The stack never existed, or is gone.
                 Ok(()) | Err(Error::Stack(StackError::NotFound(_))) => {}
                 Err(other) => panic!("{other:?}"),
@@ -461,22 +461,22 @@ impl Scene {
             Err(Error::Stack(StackError::NotFound(_)))
         ) {
             self.forget_state();
-            self.act(ctx, Step::CreateStack).await.expect("a name that is free can be taken");
+            Box::pin(self.act(ctx, Step::CreateStack)).await.expect("a name that is free can be taken");
         }
         // Before its token expires, only the log can refuse a client whose update is over.
         if !self.is_open().await {
             self.check_fenced(ctx).await;
         }
-        self.act(ctx, Step::Lapse).await.unwrap();
+        Box::pin(self.act(ctx, Step::Lapse)).await.unwrap();
         let view = stacks::get(ctx, &self.caller, &self.address).await.unwrap();
         assert_eq!(view.head.running, None, "I1: nothing is held for longer than a lease");
         self.check().await;
         self.check_acked(ctx).await;
         self.check_handed_out(ctx).await;
         self.check_fenced(ctx).await;
-        self.act(ctx, Step::Begin).await.unwrap();
-        self.act(ctx, Step::Append(901)).await.unwrap();
-        self.act(ctx, Step::Complete).await.unwrap();
+        Box::pin(self.act(ctx, Step::Begin)).await.unwrap();
+        Box::pin(self.act(ctx, Step::Append(901))).await.unwrap();
+        Box::pin(self.act(ctx, Step::Complete)).await.unwrap();
         let after = stacks::get(ctx, &self.caller, &self.address).await.unwrap();
         assert_eq!(after.head.version, view.head.version + 1, "I2: versions rise by one");
         self.check().await;

@@ -99,7 +99,7 @@ async fn exchanged(app: &App, context: &RequestContext, request: Request) -> Ans
 
 fn required<'a>(name: &'static str, value: Option<&'a str>) -> Result<&'a str, Error> {
     let value = value.filter(|value| !value.is_empty());
-    Ok(value.ok_or_else(|| ExchangeError::Parameter(BadParameter::Missing(name)))?)
+    Ok(value.ok_or(ExchangeError::Parameter(BadParameter::Missing(name)))?)
 }
 
 /// Records the organization, the claims that identify the job, and why it is refused.
