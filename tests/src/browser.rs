@@ -327,7 +327,7 @@ impl Chromium {
         self.check(name, &[("light", 1280), ("light", 390), ("dark", 1280), ("dark", 390)]).await;
     }
 
-    /// The same in each theme at one width, which takes half as long: for dialogs, which lie over a page, and for
+    /// The same in each theme at one width, which takes half as long: for dialogs, which are over a page, and for
     /// pages that have the parts of others.
     ///
     /// # Panics
