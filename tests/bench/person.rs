@@ -132,7 +132,10 @@ pub(crate) async fn prepare(app: &TestApp, cli: &PulumiCli) -> io::Result<String
 pub(crate) async fn work(app: &TestApp, update: &str) -> io::Result<Vec<SeenRequest>> {
     let filled = |row: &str| {
         let row = row.replace("{org}", ORG).replace("{project}", "person").replace("{stack}", "dev");
-        row.replace("{kind}", "update").replace("{update}", update).replace("{version}", "1")
+        row.replace("{kind}", "update")
+            .replace("{update}", update)
+            .replace("{version}", "1")
+            .replace("{other}", "1")
     };
     let mut seen = Vec::new();
     for rows in hour()? {
