@@ -1,4 +1,4 @@
-//! A walk through every row of the route table, each with a successful request.
+//! A walk through the rows that clients of stacks and states wait for, each with a successful request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +6,6 @@ use std::io;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use statewright_shared::api::routes::{ROUTES, Route};
 use statewright_tests::app::ORG;
 use statewright_tests::functions::Functions;
 
@@ -18,11 +17,6 @@ pub(crate) type Took = BTreeMap<String, f64>;
 
 /// Another organization, to which stacks are moved.
 pub(crate) const OTHER_ORG: &str = "other";
-
-/// The rows without a request in the walk.
-pub(crate) fn missed(took: &Took) -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().filter(|route| !took.contains_key(&route.id()))
-}
 
 /// Walks once. With `cold`, each request meets a function that was just killed. Names begin with `name`, and
 /// are used once.
