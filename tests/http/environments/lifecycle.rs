@@ -558,7 +558,8 @@ async fn what_imports_an_environment_is_listed_by_revision() {
     assert_eq!(listed("").await["referrers"]["latest"][2], importing("whole", 2));
     app.request(Method::DELETE, &format!("/api/esc/environments/{ORG}/web/whole")).send().await.expect(204);
 
-    // A tag that leads to the current revision is of it. What is no longer imported, or deleted, is not listed.
+    // An import by a tag counts for the revision that the tag names. Environments that stopped importing, or were
+    // deleted, are not listed.
     app.patch(&format!("{tags}/stable"), &json!({ "revision": 3 })).send().await.expect(204);
     merged.write("values: {}\n", None).await.expect(200);
     let current = json!({ "latest": [importing("inline", 2)], "stable": [importing("older", 2)] });

@@ -215,7 +215,7 @@ async fn the_provider_makes_changes_and_deletes_a_team() {
     // A member that it cannot add leaves a team that it reads again.
     assert!(failed(change("add", "stranger").await, 400).contains("stranger is not a member"));
     assert_eq!(read().await, shown("Ops", "", &["bob"]));
-    // An update: the texts, then who leaves, then who comes.
+    // An update changes the texts, then removes members, then adds members.
     let texts = json!({ "newDisplayName": "Operations", "newDescription": "runs it" });
     provider.patch(&path, texts).await.unwrap();
     change("remove", "bob").await.unwrap();

@@ -95,7 +95,7 @@ pub enum Found {
 /// record, and then the version or two more reads in parallel.
 ///
 /// # Errors
-/// Those of [`stack_lookup::update`], also when its record is no longer kept.
+/// Those of [`stack_lookup::update`]. An update whose record was erased is not found.
 pub async fn of_update(
     ctx: &Context,
     caller: &Caller,
