@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use statewright_shared::domain::names::{Login, TokenName};
-use statewright_shared::layout::{Record as _, User, put};
-use statewright_shared::ports::Expect;
 use statewright_shared::services::identity::tokens;
 use statewright_tests::app::{TestApp, USER};
-use statewright_tests::cli::PulumiCli;
+use statewright_tests::cli::{Output, PulumiCli};
+use statewright_tests::sign_ins;
 
 use crate::BACKEND;
 use crate::support::{assert_says, client};
@@ -74,15 +73,22 @@ async fn an_expired_token_is_refused() {
 async fn a_stopped_token_shows_where_to_sign_in_again() {
     let app = TestApp::on_manual_clock(BACKEND).await;
     let token = app.member("bob", "laptop").await;
-    let (ledger, hour) = (&app.context.ledger, Duration::from_secs(3600));
-    let key = User::key(&Login::parse("bob").unwrap());
-    let mut user = User::decode(&ledger.get(&key).await.unwrap().unwrap().value).unwrap();
-    user.confirmed_until = Some(app.context.now().plus(hour));
-    ledger.commit(vec![put(key, Expect::Any, app.context.ids.revision(), &user)]).await.unwrap();
+    let hour = Duration::from_secs(3600);
+    sign_ins::confirm_for(&app, "bob", hour).await;
 
-    let cli = PulumiCli::new().backend(&app.url).token(token).env("PULUMI_CONSOLE_DOMAIN", "app.example.com");
+    let with_console = || PulumiCli::new().env("PULUMI_CONSOLE_DOMAIN", "app.example.com");
+    let cli = with_console().backend(&app.url).token(&token);
     cli.run(["stack", "ls", "--all"]).await.assert_success();
     app.advance(hour);
-    let refused = cli.run(["stack", "ls", "--all"]).await.assert_failure();
-    assert_says(&refused, &["Log in at:", "http://app.example.com/signin/sso/acme/reauth"]);
+    let shows = |refused: &Output| {
+        assert_says(refused, &["Log in at:", "http://app.example.com/signin/sso/acme/reauth"]);
+        assert_eq!(refused.code, Some(3), "{refused}");
+    };
+    shows(&cli.run(["stack", "ls", "--all"]).await.assert_failure());
+
+    // The login of another machine says who the user is, and its next command says what is missing.
+    let other = with_console();
+    let login = other.clone().token(&token).run(["login", &app.url]).await.assert_success();
+    assert_says(&login, &["Logged in to", "as bob"]);
+    shows(&other.run(["stack", "ls", "--all"]).await.assert_failure());
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use statewright_shared::domain::names::{Login, OrgName, ProviderName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
-use statewright_shared::layout::SignInProvider;
+use statewright_shared::layout::{Record as _, SignInProvider, User, put};
+use statewright_shared::ports::Expect;
 use statewright_shared::services::identity::{passwords, providers};
 
 use crate::app::{ORG, TestApp, USER};
@@ -40,6 +41,19 @@ pub async fn with_provider(app: &TestApp) -> FakeProvider {
     let provider = FakeProvider::start(app.context.now().seconds()).await;
     add(app, "corp", &provider, &[rule("dev", Role::Apply)]).await;
     provider
+}
+
+/// A provider confirms this user for this time from now on, as at a sign-in.
+///
+/// # Panics
+/// If there is no such user.
+pub async fn confirm_for(app: &TestApp, login: &str, time: Duration) {
+    let key = User::key(&Login::parse(login).expect("valid"));
+    let item = app.context.ledger.get(&key).await.expect("the store works").expect("the user exists");
+    let mut user = User::decode(&item.value).expect("as stored");
+    user.confirmed_until = Some(app.context.now().plus(time));
+    let write = put(key, Expect::Any, app.context.ids.revision(), &user);
+    app.context.ledger.commit(vec![write]).await.expect("the store works");
 }
 
 async fn sign_in(app: &TestApp, provider: &FakeProvider, name: &str) -> Shown {

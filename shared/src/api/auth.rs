@@ -156,7 +156,12 @@ async fn admit(
                 Some(browser) => of_console(app, route, context, &browser).await?,
                 None => {
                     let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
-                    let authenticated = tokens::authenticate(app, token);
+                    let authenticated = async {
+                        match route.tells_who_asks() {
+                            true => tokens::identify(app, token).await,
+                            false => tokens::authenticate(app, token).await,
+                        }
+                    };
                     with_prefetch(app, context, authenticated, |caller| caller).await?
                 }
             };

@@ -252,6 +252,13 @@ impl Route {
         self.action.is_some_and(|action| REVEALING.contains(&action))
     }
 
+    /// Whether it tells no more than who asks. Then it also answers a token that stopped because the provider has to
+    /// confirm its user again: `pulumi login` needs only this row, and shows no reason if it is refused. The next request
+    /// of the client shows it.
+    pub fn tells_who_asks(&self) -> bool {
+        self.action == Some("user.sign_in")
+    }
+
     /// Whether it shows something, so that many such requests may come. They are summed up in the audit trail.
     pub fn is_frequent(&self) -> bool {
         let is_look =

@@ -410,27 +410,47 @@ async fn tokens_stop_without_a_sign_in() {
     let token = tokens::create_token(&app.context, &login("bob"), &TokenName::parse("ci").unwrap(), None)
         .await
         .unwrap();
-    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
+    let named = |name: &str| TokenName::parse(name).unwrap();
     let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+    let short = tokens::create_token(&app.context, &login("bob"), &named("short"), Some(days(30))).await;
+    let gone = tokens::create_token(&app.context, &login("bob"), &named("gone"), None).await.unwrap();
+    let short = short.unwrap();
+    passwords::set(&app.context, &login("bob"), "correct horse battery").await.unwrap();
     app.advance(days(30) - Duration::from_secs(1));
-    app.get("/api/user").token(&token).send().await.expect(200);
+    let user = app.get("/api/user").token(&token).send().await.expect(200);
+    for token in [&short, &gone] {
+        assert_eq!(app.get("/api/user").token(token).send().await.expect(200), user);
+    }
     app.advance(Duration::from_secs(1));
-    let refused = app.get("/api/user").token(&token).send().await.refused(401);
+    let stacks = || app.get("/api/user/stacks").token(&token);
+    let refused = stacks().send().await.refused(401);
     assert!(refused.contains("sign in at /signin"), "{refused}");
     // Clients make the address of a page of it, which leads to the sign-in.
     let link = json!([{ "errorType": "saml_login_required", "attribute": ORG }]);
     let expected = json!({ "code": 401, "message": refused, "reason": "sign_in_needed", "errors": link });
-    for path in ["/api/user", "/api/user/stacks", "/api/stacks/acme/web/dev"] {
+    for path in ["/api/user/organizations/default", "/api/user/stacks", "/api/stacks/acme/web/dev"] {
         assert_eq!(app.get(path).token(&token).send().await.expect(401), expected, "{path}");
     }
+    // `pulumi login` learns who asks all the same, but not with a token that ended in another way.
+    assert_eq!(app.get("/api/user").token(&token).send().await.expect(200), user);
+    app.get("/api/user").token(&short).send().await.refused(401);
+    tokens::revoke_token(&app.context, &login("bob"), &named("gone")).await.unwrap();
+    app.advance(Duration::from_secs(61));
+    app.get("/api/user").token(&gone).send().await.refused(401);
     // A password does not stand in for the provider.
     let form = [("login", "bob"), ("password", "correct horse battery")];
     Visitor::new(&app.url).submit("/signin", &form).await.refuses(401);
     // The next sign-in starts them again.
-    provider.shows(START.seconds() + 30 * 24 * 3600);
+    provider.shows(app.context.now().seconds());
     Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
     app.advance(Duration::from_secs(61));
+    stacks().send().await.expect(200);
+    // A stopped token of a removed user names no user.
+    app.advance(days(30));
     app.get("/api/user").token(&token).send().await.expect(200);
+    users::remove(&app.context, &login("bob")).await.unwrap();
+    app.advance(Duration::from_secs(61));
+    app.get("/api/user").token(&token).send().await.refused(401);
 }
 
 #[tokio::test]

@@ -83,6 +83,16 @@ pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
     Ok(caller)
 }
 
+/// The same for an answer that tells no more than who asks: a token that stopped because the provider has to confirm its
+/// user again is accepted too. One that has expired or was revoked is not.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn identify(ctx: &Context, token: &str) -> Result<Caller, Error> {
+    let (caller, _) = accept(ctx, Shown::Token(token), Duration::ZERO, |_, expires| expires).await?;
+    Ok(caller)
+}
+
 /// The same for a client certificate too. For `grace` after it expires, a token still identifies its owner,
 /// and this returns when it expired: the caller has to prove in another way what it may do. A revoked token
 /// identifies no user.
@@ -93,6 +103,16 @@ pub async fn authenticate_run(
     ctx: &Context,
     shown: Shown<'_>,
     grace: Duration,
+) -> Result<(Caller, Option<Timestamp>), Error> {
+    accept(ctx, shown, grace, User::stops).await
+}
+
+/// `ends` tells when a token of this user with this expiry ends.
+async fn accept(
+    ctx: &Context,
+    shown: Shown<'_>,
+    grace: Duration,
+    ends: fn(&User, Option<Timestamp>) -> Option<Timestamp>,
 ) -> Result<(Caller, Option<Timestamp>), Error> {
     let now = ctx.now();
     let hash = shown.hash();
@@ -114,7 +134,7 @@ pub async fn authenticate_run(
             (token, user, due)
         }
     };
-    let ended = user.stops(token.expires).filter(|stops| *stops <= now);
+    let ended = ends(&user, token.expires).filter(|ends| *ends <= now);
     if ended.is_some_and(|ended| ended.plus(grace) <= now) {
         membership::check_confirmed(&user, now)?;
         return Err(shown.is_over());
