@@ -1,17 +1,22 @@
 //! The function `account`: machines and people get in, and what it changes takes effect on the other functions.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_gateway::Between;
 use statewright_shared::adapters::SystemClock;
+use statewright_shared::domain::oidc::aws::{PROOF_TYPE, Proof};
 use statewright_shared::domain::role::Role;
 use statewright_shared::ports::Clock as _;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp};
 use statewright_tests::cli::PulumiCli;
 use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::Setting;
+use statewright_tests::https_server::Authority;
 use statewright_tests::issuer::{Issuer, Served};
 use statewright_tests::sign_ins;
+use statewright_tests::sts::{AWS, DEPLOY, ServedSts, prove};
 use statewright_tests::visitor::Visitor;
 
 use crate::states::text;
@@ -38,6 +43,32 @@ pub(crate) fn exchange(token: &str) -> Value {
 pub(crate) fn policies() -> Value {
     json!({ "policies": [{
         "decision": "allow", "tokenType": "organization", "authorizedPermissions": [], "rules": { "sub": "job:*" },
+    }] })
+}
+
+/// The address that clients know, which principals of AWS sign.
+pub(crate) const ADDRESS: &str = "https://state.example.com";
+
+/// The variables of functions at [`ADDRESS`] that reach AWS STS on this machine.
+pub(crate) fn of_sts(authority: &Authority, sts: &ServedSts) -> Vec<(&'static str, String)> {
+    vec![
+        ("SSL_CERT_FILE", authority.file.to_str().unwrap().to_owned()),
+        ("STATEWRIGHT_STS_ENDPOINT", sts.endpoint.clone()),
+        ("STATEWRIGHT_ADDRESS", ADDRESS.to_owned()),
+    ]
+}
+
+/// The body of an exchange of this proof for a token of the organization.
+pub(crate) fn exchange_of(proof: &Proof) -> Value {
+    let mut body = exchange(&URL_SAFE_NO_PAD.encode(serde_json::to_string(proof).unwrap()));
+    body["subject_token_type"] = PROOF_TYPE.into();
+    body
+}
+
+/// A policy list that gives tokens of the organization to the principals of one account.
+pub(crate) fn policies_of_account() -> Value {
+    json!({ "policies": [{
+        "decision": "allow", "tokenType": "organization", "rules": { "aws:account": "123456789012" },
     }] })
 }
 
@@ -132,6 +163,88 @@ async fn job(between: Between) {
     for event in ["issuer.create", "token.exchange", "stack.create", "state.write"] {
         assert!(listed.stdout.contains(event), "{event}: {}", listed.stdout);
     }
+}
+
+#[tokio::test]
+async fn a_principal_of_aws_gets_in_through_warm_functions() {
+    Box::pin(principal(Between::Waits)).await;
+}
+
+#[tokio::test]
+async fn a_principal_of_aws_gets_in_through_cold_functions() {
+    Box::pin(principal(Between::Killed)).await;
+}
+
+/// Functions whose organization accepts the principals of one account.
+async fn for_principals(between: Between, authority: &Authority, sts: &ServedSts) -> TestApp {
+    let environment = of_sts(authority, sts);
+    let app = TestApp::on_functions(Setting { between, environment, ..Setting::default() }).await;
+    let new = json!({ "name": "aws", "url": AWS });
+    let registered = app.post(&format!("/api/orgs/{ORG}/oidc/issuers"), &new).send().await.expect(200);
+    let path = format!("/api/orgs/{ORG}/auth/policies/{}", registered["id"].as_str().unwrap());
+    app.patch(&path, &policies_of_account()).send().await.expect(200);
+    app
+}
+
+async fn show(app: &TestApp, proof: &Proof) -> Answer {
+    app.post("/api/oauth/token", &exchange_of(proof)).anonymous().send().await
+}
+
+async fn principal(between: Between) {
+    const ELSEWHERE: &str = "arn:aws:sts::210987654321:assumed-role/deploy/run";
+    let authority = Authority::new();
+    let served = ServedSts::start(&authority).await;
+    let app = for_principals(between, &authority, &served).await;
+    let refused = async |proof: &Proof| {
+        let body = show(&app, proof).await.expect(403);
+        assert_eq!(body["reason"], "token_not_accepted", "{body}");
+    };
+    let asked = || served.sts.request_count();
+
+    let first = prove(ADDRESS, 0).await;
+    let given = show(&app, &first).await.expect(200);
+    let token = given["access_token"].as_str().unwrap();
+    let stacks = format!("/api/stacks/{ORG}/of-aws");
+    app.post(&stacks, &json!({ "stackName": "dev" })).token(token).send().await.expect(200);
+    app.get(&format!("{stacks}/dev")).token(token).send().await.expect(200);
+    assert_eq!(asked(), 1);
+
+    // A principal of another account, and then the first proof a second time. AWS vouches for both.
+    served.sts.knows(ELSEWHERE);
+    refused(&prove(ADDRESS, 1).await).await;
+    served.sts.knows(DEPLOY);
+    refused(&first).await;
+    assert_eq!(asked(), 3);
+    // A proof for another server: AWS is not asked. If it claims to be for this one, AWS refuses its signature.
+    let other = prove("https://other.example.com", 2).await;
+    refused(&other).await;
+    assert_eq!(asked(), 3);
+    refused(&Proof { server: ADDRESS.to_owned(), ..other }).await;
+    assert_eq!(asked(), 4);
+    show(&app, &prove(ADDRESS, 3).await).await.expect(200);
+
+    let page = format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter=token.exchange");
+    let page = app.get(&page).send().await.expect(200);
+    let events = page["auditLogEvents"].as_array().unwrap();
+    let count = |is_refused: bool, principal: &str| {
+        let is_one = |event: &&Value| {
+            let text = event["description"].as_str().unwrap();
+            (event["authFailure"] == true) == is_refused && text.contains(principal)
+        };
+        events.iter().filter(is_one).count()
+    };
+    assert_eq!((count(false, DEPLOY), count(true, ELSEWHERE)), (2, 1), "{page}");
+}
+
+/// Where AWS STS is reached is a setting, and who answers is proven by the certificate.
+#[tokio::test]
+async fn only_a_certificate_of_aws_vouches_for_a_principal() {
+    let authority = Authority::new();
+    let served = ServedSts::named(&authority, "sts.example.com").await;
+    let app = for_principals(Between::Waits, &authority, &served).await;
+    let refused = show(&app, &prove(ADDRESS, 0).await).await;
+    assert_eq!(refused.expect(503)["error"], "temporarily_unavailable");
+    assert_eq!(served.sts.request_count(), 0);
 }
 
 /// Each function reads teams and grants at most once a minute, so a new process shows what it reads now.

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU64;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -33,11 +34,15 @@ use statewright_tests::fake_provider::{CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::{
     Functions, LOG_BYTES_OF_A_RECORD, LOG_BYTES_OF_A_REQUEST, Setting, is_of_audit, is_of_request, log_bytes,
 };
+use statewright_tests::https_server::Authority;
 use statewright_tests::issuer::{Issuer, Served};
 use statewright_tests::policies::policies;
+use statewright_tests::sts::{AWS, ServedSts, prove};
 use statewright_tests::visitor::Visitor;
 
-use crate::account::{claims, exchange, policies as allowing};
+use crate::account::{
+    ADDRESS, claims, exchange, exchange_of, of_sts, policies as allowing, policies_of_account,
+};
 use crate::journeys;
 use crate::states::{lock, text};
 use crate::support::{UP, bench, export};
@@ -52,7 +57,6 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[
     ),
     ("admin", "dynamodb:GetItem", "UPDATE#", "an update waits for a sweep only after its client is gone"),
     ("admin", "dynamodb:GetItem", "STACK#", "an update waits for a sweep only after its client is gone"),
-    ("account", "dynamodb:PutItem", "PROOF#", "only AWS itself verifies a proof of one of its principals"),
 ];
 
 /// A deleted stack and a deleted environment, an abandoned update, and states with a refused write, one of them
@@ -128,10 +132,12 @@ async fn policies_allow_exactly_the_calls_of_functions() {
     said_nothing_secret(&functions);
 
     // With cold caches, most is read.
-    let served = Served::start().await;
+    let authority = Authority::new();
+    let sts = ServedSts::start(&authority).await;
+    let served = Served::of(Arc::clone(&authority)).await;
     let cold = Functions::start_as(Setting {
         between: Between::Killed,
-        environment: vec![("SSL_CERT_FILE", served.authority.to_str().unwrap().to_owned())],
+        environment: of_sts(&authority, &sts),
         settings: Settings { delta_cutoff_bytes: Some(1_000), ..Settings::DEFAULT },
         ..Setting::default()
     })
@@ -564,6 +570,11 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     request["requested_token_type"] = "urn:pulumi:token-type:access_token:personal".into();
     request["scope"] = format!("user:{USER}").into();
     post("/api/oauth/token", &request).await;
+    let aws = post(&issuers, &json!({ "name": "aws", "url": AWS })).await["id"].clone();
+    let path = format!("{policy}/{}", aws.as_str().unwrap());
+    ask(Method::PATCH, &path, &policies_of_account()).await;
+    post("/api/oauth/token", &exchange_of(&prove(ADDRESS, 0).await)).await;
+    delete(&format!("{issuers}/{}", aws.as_str().unwrap())).await;
     get("/api/user/oidc/consents").await;
     delete(&format!("/api/user/oidc/consents/{}", id.as_str().unwrap())).await;
     delete(&one).await;

@@ -9,19 +9,13 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-use rustls::ServerConfig;
-use rustls::crypto::ring as provider;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use statewright_shared::ports::{Web, WebAnswer, WebError, WebRequest};
-use tempfile::TempDir;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
+
+use crate::https_server::{Answer, Authority, HttpsServer};
 
 /// The address of an issuer that is asked through the port.
 pub const ISSUER: &str = "https://ci.example.com";
@@ -144,6 +138,15 @@ impl Issuer {
         }
     }
 
+    /// The answer to a request with this head, over a connection.
+    fn over(&self, head: &str) -> Option<Answer> {
+        if self.is_silent() {
+            return None;
+        }
+        let (status, body) = self.answer(head.split(' ').nth(1).unwrap_or_default());
+        Some(Answer { status, location: Some(format!("{}/elsewhere", self.url)), body })
+    }
+
     fn is_silent(&self) -> bool {
         *self.answers.lock().unwrap_or_else(PoisonError::into_inner) == Answers::Never
     }
@@ -219,85 +222,25 @@ pub struct Served {
     pub issuer: Arc<Issuer>,
     /// The file with the certificate of its authority, for `SSL_CERT_FILE`.
     pub authority: PathBuf,
-    _folder: TempDir,
-    server: JoinHandle<()>,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.server.abort();
-    }
+    _vouches: Arc<Authority>,
+    _server: HttpsServer,
 }
 
 impl Served {
     /// Starts one on a free port.
     pub async fn start() -> Self {
+        Self::of(Authority::new()).await
+    }
+
+    /// Starts one for which this authority vouches.
+    pub async fn of(authority: Arc<Authority>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let port = listener.local_addr().expect("it listens").port();
         let issuer = Issuer::new(&format!("https://localhost:{port}/issuer"));
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let (acceptor, authority) = tls();
-        let file = folder.path().join("authority.pem");
-        std::fs::write(&file, authority).expect("the folder is writable");
-        let serving = Arc::clone(&issuer);
-        let server = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, issuer) = (acceptor.clone(), Arc::clone(&serving));
-                tokio::spawn(async move {
-                    // A client may leave at any moment.
-                    if let Ok(stream) = acceptor.accept(stream).await {
-                        let _ = serve(stream, &issuer).await;
-                    }
-                });
-            }
+        let asked = Arc::clone(&issuer);
+        let server = HttpsServer::start(listener, &authority, &["localhost", "127.0.0.1"], move |head| {
+            asked.over(head)
         });
-        Self { issuer, authority: file, _folder: folder, server }
+        Self { issuer, authority: authority.file.clone(), _vouches: authority, _server: server }
     }
-}
-
-async fn serve(
-    mut stream: tokio_rustls::server::TlsStream<tokio::net::TcpStream>,
-    issuer: &Issuer,
-) -> std::io::Result<()> {
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        if stream.read_buf(&mut request).await? == 0 {
-            return Ok(());
-        }
-    }
-    if issuer.is_silent() {
-        return std::future::pending().await;
-    }
-    let request = String::from_utf8_lossy(&request).into_owned();
-    let path = request.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = issuer.answer(path);
-    let head = format!(
-        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nLocation: {}/elsewhere\r\nContent-Length: {}\r\n\
-         Connection: close\r\n\r\n",
-        issuer.url,
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body.as_bytes()).await?;
-    stream.shutdown().await
-}
-
-/// A server's TLS for `localhost`, and the certificate of the authority that vouches for it.
-fn tls() -> (TlsAcceptor, String) {
-    let mut params = CertificateParams::new(Vec::new()).expect("no names are valid names");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key can be made"));
-    let authority = authority.expect("a certificate can be made");
-    let key = KeyPair::generate().expect("a key can be made");
-    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-    let certificate = CertificateParams::new(names).expect("the names are valid").signed_by(&key, &authority);
-    let certificate = certificate.expect("a certificate can be made");
-    let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(provider::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("the library has protocol versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], private)
-        .expect("the key is that of the certificate");
-    (TlsAcceptor::from(Arc::new(config)), authority.pem())
 }

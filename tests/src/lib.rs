@@ -7,9 +7,10 @@
 //! by [`questions`] to programs. [`esc_scripts`] runs the scripts of the `esc` CLI, and [`fuzz`] mutates what
 //! real clients sent. [`aws`] is the stand-in for AWS, [`functions`] runs our functions on it, and [`meter`]
 //! computes what calls of AWS would cost. [`issuer`] makes tokens as the jobs of a CI have them, and
-//! [`sts`] answers for AWS about its principals. [`browser`] is a real browser, and a real provider to sign in with, and [`console`] signs people in with it;
-//! [`fake_provider`] is one whose answers are wrong, for a [`visitor`] without a screen and for [`sign_ins`]. [`rows`] finds the route
-//! of a request.
+//! [`sts`] answers for AWS about its principals, both also over HTTPS by an [`https_server`]. [`browser`] is a real
+//! browser, and a real provider to sign in with, and [`console`] signs people in with it; [`fake_provider`] is one
+//! whose answers are wrong, for a [`visitor`] without a screen and for [`sign_ins`]. [`rows`] finds the route of a
+//! request.
 
 #![expect(missing_docs, reason = "unpublished: a doc comment is for what the name does not say")]
 
@@ -27,6 +28,7 @@ pub mod fake_provider;
 pub mod filters;
 pub mod functions;
 pub mod fuzz;
+pub mod https_server;
 pub mod issuer;
 pub mod meter;
 pub mod oracle;

@@ -4,9 +4,18 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use ring::hmac;
 use serde_json::json;
-use statewright_shared::ports::{Web, WebAnswer, WebError, WebRequest};
+use sha2::{Digest as _, Sha256};
+use statewright_shared::adapters::SystemClock;
+use statewright_shared::adapters::aws::{Clients, Options};
+use statewright_shared::domain::oidc::aws::Proof;
+use statewright_shared::domain::server_url::ServerUrl;
+use statewright_shared::ports::{Clock as _, Timestamp, Web, WebAnswer, WebError, WebRequest};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+
+use crate::https_server::{Answer, Authority, HttpsServer};
 
 /// The address under which an organization registers AWS as an issuer.
 pub const AWS: &str = "https://sts.amazonaws.com";
@@ -63,6 +72,24 @@ impl Sts {
     pub fn request_count(&self) -> usize {
         self.request_count.load(Ordering::Relaxed)
     }
+
+    /// What it says about the principal.
+    fn identity(&self) -> String {
+        let arn = self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let account = arn.split(':').nth(4).expect("an ARN has an account");
+        let result = json!({ "Arn": arn, "Account": account, "UserId": "AROA:run" });
+        json!({ "GetCallerIdentityResponse": { "GetCallerIdentityResult": result } }).to_string()
+    }
+
+    /// The answer to a request with this head: 403 without the right signature.
+    fn answer_signed(&self, head: &str) -> Answer {
+        self.request_count.fetch_add(1, Ordering::Relaxed);
+        let (status, body) = match is_signed(head) {
+            true => (self.status.load(Ordering::Relaxed), self.identity()),
+            false => (403, json!({ "Error": { "Code": "SignatureDoesNotMatch" } }).to_string()),
+        };
+        Answer { status, location: None, body }
+    }
 }
 
 #[async_trait]
@@ -72,11 +99,89 @@ impl Web for Sts {
         assert_eq!(request.headers, [("x-statewright-server".to_owned(), self.server.clone())]);
         self.request_count.fetch_add(1, Ordering::Relaxed);
         self.open.acquire().await.expect("it stays open").forget();
-        let arn = self.principal.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let account = arn.split(':').nth(4).expect("an ARN has an account");
-        let result = json!({ "Arn": arn, "Account": account, "UserId": "AROA:run" });
-        let answer = json!({ "GetCallerIdentityResponse": { "GetCallerIdentityResult": result } });
         let status = self.status.load(Ordering::Relaxed);
-        Ok(WebAnswer { status, body: answer.to_string().into(), certificate: [0; 32] })
+        Ok(WebAnswer { status, body: self.identity().into(), certificate: [0; 32] })
     }
+}
+
+/// The host of AWS that [`ServedSts`] stands in for.
+const HOST: &str = "sts.eu-central-1.amazonaws.com";
+
+/// The secret key of the principal of [`prove`].
+const SECRET: &str = "stand-in";
+
+/// A proof for this server, made this many seconds ago: proofs of one second for one server are equal.
+pub async fn prove(server: &str, seconds_ago: i64) -> Proof {
+    let options = Options { region: Some("eu-central-1".to_owned()), ..Options::default() };
+    let clients = Box::pin(Clients::of_stand_in(&options)).await.expect("it has a region");
+    let server = ServerUrl::parse(server).expect("valid");
+    let made = Timestamp::from_seconds(SystemClock.now().seconds() - seconds_ago);
+    Box::pin(clients.prove(&server, made)).await.expect("it has credentials")
+}
+
+/// AWS STS over HTTPS on this machine. It checks the signatures of [`prove`], as AWS does. Dropping it ends it.
+pub struct ServedSts {
+    pub sts: Arc<Sts>,
+    /// Where it listens, such as `127.0.0.1:41234`.
+    pub endpoint: String,
+    _server: HttpsServer,
+}
+
+impl ServedSts {
+    /// Starts it on a free port, as a host of AWS.
+    pub async fn start(authority: &Authority) -> Self {
+        Self::named(authority, HOST).await
+    }
+
+    /// The same with a certificate for another host.
+    pub async fn named(authority: &Authority, host: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let endpoint = listener.local_addr().expect("it listens").to_string();
+        let sts = Sts::answering("of any server", 200);
+        let asked = Arc::clone(&sts);
+        let server =
+            HttpsServer::start(listener, authority, &[host], move |head| Some(asked.answer_signed(head)));
+        Self { sts, endpoint, _server: server }
+    }
+}
+
+/// Whether a request has a signature of [`SECRET`]. Source: AWS Signature Version 4, presigned requests.
+fn is_signed(head: &str) -> bool {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let header = |wanted: &str| {
+        let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        fields.filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value).next()
+    };
+    let (Some(query), Some(host), Some(server)) =
+        (path.strip_prefix("/?"), header("host"), header("x-statewright-server"))
+    else {
+        return false;
+    };
+    let pairs: Vec<(&str, &str)> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+    let value = |wanted: &str| pairs.iter().find(|(name, _)| *name == wanted).map_or("", |(_, value)| *value);
+    let mut signed: Vec<String> = pairs
+        .iter()
+        .filter(|(name, _)| *name != "X-Amz-Signature")
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    signed.sort_unstable();
+    let canonical = format!(
+        "GET\n/\n{}\nhost:{host}\nx-statewright-server:{server}\n\nhost;x-statewright-server\n{}",
+        signed.join("&"),
+        hex::encode(Sha256::digest(""))
+    );
+    let credential = value("X-Amz-Credential").replace("%2F", "/");
+    let Some((_key, scope)) = credential.split_once('/') else { return false };
+    let text = format!(
+        "AWS4-HMAC-SHA256\n{}\n{scope}\n{}",
+        value("X-Amz-Date"),
+        hex::encode(Sha256::digest(canonical))
+    );
+    let tag = |key: &[u8], text: &str| {
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text.as_bytes());
+        tag.as_ref().to_vec()
+    };
+    let first = format!("AWS4{SECRET}").into_bytes();
+    let key = scope.split('/').fold(first, |key, part| tag(&key, part));
+    host == HOST && hex::encode(tag(&key, &text)) == value("X-Amz-Signature")
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
+use statewright_shared::adapters::StsEndpoint;
 use statewright_shared::adapters::aws::ATTEMPT_TIMEOUT;
 use statewright_shared::context::GivenProvider;
 use statewright_shared::domain::durations;
@@ -48,6 +49,8 @@ const PROVIDERS: &str = given_providers::VARIABLE;
 /// As for `statewright serve`: ranges of addresses inside networks that issuers of tokens
 /// and providers of sign-ins may have.
 const ISSUER_NETWORKS: &str = "STATEWRIGHT_ISSUER_NETWORKS";
+/// As for `statewright serve`: where AWS STS is reached; at the addresses of its hosts if empty.
+const STS_ENDPOINT: &str = "STATEWRIGHT_STS_ENDPOINT";
 /// As for `statewright serve`: the users who administer the server.
 const SERVER_ADMINS: &str = "STATEWRIGHT_SERVER_ADMINS";
 /// As for `statewright serve`: how long to keep audit records.
@@ -71,6 +74,7 @@ pub(crate) struct Environment {
     pub(crate) attempt_timeout: Duration,
     pub(crate) settings: Settings,
     pub(crate) issuer_networks: Allowed,
+    pub(crate) sts_endpoint: Option<StsEndpoint>,
     pub(crate) address: Option<ServerUrl>,
     pub(crate) providers: Vec<GivenProvider>,
     pub(crate) server_admins: Vec<Login>,
@@ -126,6 +130,10 @@ impl Environment {
                 .map_err(|_| wrong(SERVER_ADMINS, "must be logins with commas between them"))?,
             issuer_networks: Allowed::parse(&value_of(ISSUER_NETWORKS).unwrap_or_default())
                 .map_err(|_| wrong(ISSUER_NETWORKS, "must be ranges of addresses, such as 10.1.0.0/16"))?,
+            sts_endpoint: value_of(STS_ENDPOINT)
+                .map(|text| text.parse::<StsEndpoint>())
+                .transpose()
+                .map_err(|_| wrong(STS_ENDPOINT, "must be a host, such as sts.internal.example.com"))?,
             attempt_timeout: number(ATTEMPT_MS, value_of(ATTEMPT_MS))?
                 .map_or(ATTEMPT_TIMEOUT, |ms: NonZeroU64| Duration::from_millis(ms.get())),
             settings: Settings {
@@ -179,6 +187,7 @@ mod tests {
             (KEEP_LOGS, "week"),
             (ATTEMPT_MS, "-1"),
             (ISSUER_NETWORKS, "inside"),
+            (STS_ENDPOINT, "https://sts.internal.example.com"),
             (ADDRESS, "state"),
             (PROVIDERS, "corp"),
             (SERVER_ADMINS, "alice,a b"),

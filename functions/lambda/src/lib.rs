@@ -98,10 +98,11 @@ impl Function {
         self
     }
 
-    /// Adds requests to the issuers of tokens, for their keys, and to providers of sign-ins.
+    /// Adds requests to the issuers of tokens, for their keys, to AWS STS, and to providers of sign-ins.
     #[must_use]
     pub fn asks_issuers(mut self) -> Self {
-        self.web = Some(Arc::new(Https::new(self.environment.issuer_networks.clone())));
+        let Environment { issuer_networks, sts_endpoint, .. } = &self.environment;
+        self.web = Some(Arc::new(Https::new(issuer_networks.clone()).with_sts(sts_endpoint.clone())));
         self
     }
 

@@ -2,6 +2,7 @@
 //! `SSL_CERT_FILE`). Without TLS, only to addresses that the operator names, such as this machine.
 
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -22,14 +23,50 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
 use crate::domain::oidc::addresses::Allowed;
+use crate::domain::oidc::aws;
 use crate::ports::{BoxError, WEB_ANSWER_BYTES_MAX, WEB_TIME_MAX, Web, WebAnswer, WebError, WebRequest};
 
 /// Addresses of a host that are tried, at most.
 const ADDRESSES_TRIED_MAX: usize = 4;
 
+/// The port of HTTPS.
+const HTTPS_PORT: u16 = 443;
+
+/// Where AWS STS is reached, instead of at the addresses of its hosts: at an endpoint in a private network. It is
+/// written as `HOST` or `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StsEndpoint {
+    /// The name or the address, without the brackets of IPv6.
+    host: String,
+    port: u16,
+}
+
+/// A text that is not a host with a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it must be a host, or a host and a port, such as sts.internal.example.com:443")]
+pub struct InvalidEndpoint;
+
+impl FromStr for StsEndpoint {
+    type Err = InvalidEndpoint;
+
+    fn from_str(text: &str) -> Result<Self, InvalidEndpoint> {
+        let uri: Uri = text.parse().map_err(|_| InvalidEndpoint)?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(InvalidEndpoint)?;
+        if uri.scheme().is_some() || text.contains('@') {
+            return Err(InvalidEndpoint);
+        }
+        let port = match text.strip_prefix(host) {
+            Some("") => HTTPS_PORT,
+            _ => uri.port_u16().ok_or(InvalidEndpoint)?,
+        };
+        Ok(Self { host: without_brackets(host), port })
+    }
+}
+
 /// A client that connects to the addresses that the operator allows, and to public ones.
 pub struct Https {
     allowed: Allowed,
+    sts: Option<StsEndpoint>,
     /// Made at the first request, because reading the root certificates takes milliseconds.
     tls: Mutex<Option<Arc<ClientConfig>>>,
 }
@@ -37,7 +74,24 @@ pub struct Https {
 impl Https {
     /// A client that may also connect to these addresses inside.
     pub fn new(allowed: Allowed) -> Self {
-        Self { allowed, tls: Mutex::new(None) }
+        Self { allowed, sts: None, tls: Mutex::new(None) }
+    }
+
+    /// The same client, which reaches AWS STS at this endpoint if there is one. The endpoint has to show a certificate for
+    /// the host of AWS that the request names, so no other server can answer for AWS. Its address has to be allowed.
+    #[must_use]
+    pub fn with_sts(self, endpoint: Option<StsEndpoint>) -> Self {
+        Self { sts: endpoint, ..self }
+    }
+
+    /// The host and the port to which it connects for a target.
+    fn place_of<'a>(&'a self, target: &'a Target) -> (&'a str, u16) {
+        match &self.sts {
+            Some(endpoint) if target.is_secure && aws::is_host(&target.host) => {
+                (endpoint.host.as_str(), endpoint.port)
+            }
+            _ => (target.host.as_str(), target.port),
+        }
     }
 
     fn tls(&self) -> Result<TlsConnector, WebError> {
@@ -72,7 +126,8 @@ impl Https {
 
     async fn connect(&self, target: &Target) -> Result<TcpStream, WebError> {
         let mut last: BoxError = "the host has no address".into();
-        let addresses = self.addresses(&target.host, target.port, target.is_secure).await?;
+        let (host, port) = self.place_of(target);
+        let addresses = self.addresses(host, port, target.is_secure).await?;
         for address in addresses.into_iter().take(ADDRESSES_TRIED_MAX) {
             match TcpStream::connect(address).await {
                 Ok(stream) => return Ok(stream),
@@ -138,6 +193,10 @@ fn failed(error: impl Into<BoxError>) -> WebError {
     WebError::Failed(error.into())
 }
 
+fn without_brackets(host: &str) -> String {
+    host.trim_start_matches('[').trim_end_matches(']').to_owned()
+}
+
 /// The parts of an address.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
@@ -166,8 +225,8 @@ impl Target {
         }
         Ok(Self {
             is_secure,
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 }),
+            host: without_brackets(host),
+            port: uri.port_u16().unwrap_or(if is_secure { HTTPS_PORT } else { 80 }),
             authority: authority.to_owned(),
             path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
         })
@@ -243,6 +302,42 @@ mod tests {
         assert!(matches!(public.send(WebRequest::get(url)).await, Err(WebError::Inside(_))));
         let open = public.send(WebRequest::get("http://1.1.1.1/".to_owned())).await;
         assert!(matches!(open, Err(WebError::Url)), "a public address needs TLS");
+    }
+
+    #[test]
+    fn an_endpoint_is_a_host_with_or_without_a_port() {
+        let endpoint = |text: &str| text.parse::<StsEndpoint>().map(|found| (found.host, found.port));
+        let found = |host: &str, port| Ok((host.to_owned(), port));
+        assert_eq!(endpoint("sts.internal.example.com"), found("sts.internal.example.com", 443));
+        assert_eq!(endpoint("10.0.0.7:8443"), found("10.0.0.7", 8443));
+        assert_eq!(endpoint("[::1]:8443"), found("::1", 8443));
+        for bad in
+            ["", ":443", "a:", "a:b", "a:70000", "a/b", "/", "*", "https://a", "h://h:1", "x@a", "a:1@a:2"]
+        {
+            assert_eq!(endpoint(bad), Err(InvalidEndpoint), "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_aws_sts_is_reached_at_its_endpoint() {
+        let endpoint = "127.0.0.1:8443".parse().unwrap();
+        let https = Https::new(Allowed::default()).with_sts(Some(endpoint));
+        let place = |url: &str| {
+            let target = Target::of(url).unwrap();
+            let (host, port) = https.place_of(&target);
+            (host.to_owned(), port)
+        };
+        assert_eq!(place("https://sts.eu-central-1.amazonaws.com/?a=b"), ("127.0.0.1".to_owned(), 8443));
+        for (other, port) in [
+            ("https://sts.eu-central-1.amazonaws.com.example.com", 443),
+            ("https://s3.eu-central-1.amazonaws.com", 443),
+            ("http://sts.eu-central-1.amazonaws.com", 80),
+        ] {
+            assert_eq!(place(other), (Target::of(other).unwrap().host, port));
+        }
+        // It is an address like others: the operator has to allow those inside.
+        let request = WebRequest::get("https://sts.amazonaws.com/".to_owned());
+        assert!(matches!(https.send(request).await, Err(WebError::Inside(_))));
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ mod seeded_ids;
 mod stepping_clock;
 
 pub use finding::{Finding, State};
-pub use https::Https;
+pub use https::{Https, InvalidEndpoint, StsEndpoint};
 pub use kept::{Decode, Kept};
 pub use system_clock::SystemClock;
 pub use system_ids::SystemIds;

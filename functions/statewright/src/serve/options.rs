@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use statewright_shared::adapters::StsEndpoint;
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::oidc::addresses::Allowed;
 use statewright_shared::domain::server_url::ServerUrl;
@@ -79,6 +80,10 @@ pub(crate) struct Serve {
     /// 10.1.0.0/16,127.0.0.1 [default: public addresses only].
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
+    /// The host, or HOST:PORT, at which AWS STS is reached from a private network. It needs the certificate of AWS
+    /// STS all the same [default: by the name of AWS STS].
+    #[arg(long, value_name = "HOST", env = "STATEWRIGHT_STS_ENDPOINT")]
+    pub(crate) sts_endpoint: Option<StsEndpoint>,
     /// Users who may see how the server is doing and what each organization stores, such as
     /// alice,bob [default: none].
     #[arg(long, value_name = "LOGINS", env = "STATEWRIGHT_SERVER_ADMINS", value_parser = logins)]

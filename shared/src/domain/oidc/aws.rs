@@ -127,6 +127,11 @@ impl Proof {
 /// The headers of a proof, in the order in which they are signed, as a query has them.
 const SIGNED_HEADERS: &str = "host%3Bx-statewright-server";
 
+/// Whether it is a host of AWS STS.
+pub fn is_host(host: &str) -> bool {
+    region_of(host).is_some()
+}
+
 /// The region of a host of AWS STS; `None` for any other host. The global host is in `us-east-1`.
 fn region_of(host: &str) -> Option<&str> {
     let rest = host.strip_prefix("sts.")?;
@@ -316,7 +321,7 @@ mod tests {
             ("sts.x-y-1.amazonaws.com", None),
             ("amazonaws.com", None),
         ] {
-            assert_eq!(region_of(host), region, "{host}");
+            assert_eq!((region_of(host), is_host(host)), (region, region.is_some()), "{host}");
         }
     }
 
