@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use statewright_gateway::Between;
 use statewright_shared::adapters::SystemClock;
@@ -11,7 +11,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::ports::Clock as _;
 use statewright_tests::app::{Answer, Backend, ORG, TestApp};
 use statewright_tests::cli::PulumiCli;
-use statewright_tests::fake_provider::{CLIENT_ID, CLIENT_SECRET, FakeProvider};
+use statewright_tests::fake_provider::{Behavior, CLIENT_ID, CLIENT_SECRET, FakeProvider};
 use statewright_tests::functions::Setting;
 use statewright_tests::https_server::Authority;
 use statewright_tests::issuer::{Issuer, Served};
@@ -295,14 +295,50 @@ async fn teams_and_grants_take_effect_on_all_functions() {
     }
 }
 
-/// As on a server; `tests/http/sign_in.rs` has what needs another clock.
 #[tokio::test]
-async fn wrong_answers_of_a_provider_let_no_person_in() {
+async fn warm_functions_refuse_wrong_answers_of_a_provider() {
     let app = Box::pin(TestApp::on(Backend::Functions)).await;
+    Box::pin(wrong_answers(&app)).await;
+}
+
+#[tokio::test]
+async fn cold_functions_refuse_wrong_answers_of_a_provider() {
+    let app = Box::pin(TestApp::on(Backend::ColdFunctions)).await;
+    Box::pin(wrong_answers(&app)).await;
+}
+
+/// As on a server; `tests/http/identity/sign_in.rs` has what needs another clock.
+async fn wrong_answers(app: &TestApp) {
+    let provider = sign_ins::with_provider(app).await;
+    Box::pin(sign_ins::keeps_providers_apart(app, &provider)).await;
+    Box::pin(sign_ins::refuses_wrong_tokens(app, &provider, 60)).await;
+    Box::pin(sign_ins::finds_a_provider_down_at_the_exchange(app, &provider)).await;
+}
+
+/// What a server remembers of a provider for some minutes is gone with each process.
+#[tokio::test]
+async fn cold_functions_see_at_once_what_a_provider_changes() {
+    let app = Box::pin(TestApp::on(Backend::ColdFunctions)).await;
     let provider = sign_ins::with_provider(&app).await;
-    Box::pin(sign_ins::keeps_providers_apart(&app, &provider)).await;
-    Box::pin(sign_ins::refuses_wrong_tokens(&app, &provider, 60)).await;
-    Box::pin(sign_ins::finds_a_provider_down_at_the_exchange(&app, &provider)).await;
+    let sign_in = async || Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await;
+    let refused = async || Visitor::new(&app.url).open("/signin/corp").await.refuses(503);
+    sign_in().await.leads("/user/settings/account");
+    // A new key, and then the one that it replaced.
+    provider.behaves(Behavior { signs_with: 2, publishes: vec![1, 2], ..Behavior::default() });
+    sign_in().await.leads("/user/settings/account");
+    provider.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
+    let signature = sign_in().await.refuses(403);
+    assert!(signature.contains("its signature is not valid"), "{signature}");
+    for behavior in [
+        Behavior { fails: Some(StatusCode::BAD_GATEWAY), ..Behavior::default() },
+        Behavior { is_silent: true, ..Behavior::default() },
+    ] {
+        provider.behaves(behavior);
+        let why = refused().await;
+        assert!(why.starts_with("The provider corp does not answer"), "{why}");
+    }
+    provider.behaves(Behavior::default());
+    sign_in().await.leads("/user/settings/account");
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use statewright_shared::domain::role::Role;
 use statewright_shared::domain::sign_in::SignInRule;
 use statewright_shared::layout::SignInProvider;
 use statewright_shared::services::identity::{invitations, passwords, providers};
-use statewright_tests::app::{ORG, START, TestApp, USER};
+use statewright_tests::app::{Backend, ORG, START, TestApp, USER};
 use statewright_tests::browser::{CLIENT_ID, CLIENT_SECRET, Chromium, Provider};
 use statewright_tests::cli::{Output, PulumiCli};
 use statewright_tests::running::Running;
@@ -73,7 +73,12 @@ async fn printed_address(login: &Running) -> String {
 
 #[tokio::test]
 async fn pulumi_logs_in_by_a_browser_and_a_provider() {
-    let app = TestApp::on(BACKEND).await;
+    Box::pin(pulumi_logs_in(BACKEND)).await;
+}
+
+/// `pulumi login` of two people at one provider, of whom a rule lets one in.
+pub(crate) async fn pulumi_logs_in(backend: Backend) {
+    let app = Box::pin(TestApp::on(backend)).await;
     let provider = provider_of(&app).await;
     let host = app.url.strip_prefix("http://").unwrap();
     let cli = PulumiCli::new().env("PULUMI_CONSOLE_DOMAIN", host);
@@ -83,6 +88,16 @@ async fn pulumi_logs_in_by_a_browser_and_a_provider() {
     login.types("\r");
     let address = printed_address(&login).await;
     assert!(address.starts_with(&format!("{}/cli-login?", app.url)), "{address}");
+
+    // A person whom no rule lets in gets no token, and the CLI waits on.
+    let mut eve = Chromium::start();
+    eve.open(&address).await;
+    eve.click("text=Sign in with Example Corp").await;
+    at_provider(&mut eve, &provider, "eve+sales").await;
+    eve.arrives(&format!("{}/signin/corp/callback", app.url)).await;
+    let text = eve.text().await;
+    assert!(text.contains("No rule of the provider corp lets you in"), "{text}");
+    drop(eve);
 
     let mut page = Chromium::start();
     page.open(&address).await;
@@ -139,11 +154,16 @@ fn parameter<'a>(address: &'a str, name: &str) -> &'a str {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
-/// As with the provider of `tests/http/identity/sign_in.rs`, by a browser without a screen.
 #[tokio::test]
 async fn a_real_provider_is_not_replayed_or_mixed_up() {
+    Box::pin(is_not_replayed_or_mixed_up(BACKEND)).await;
+}
+
+/// Answers of two real providers, each where and when it does not belong, and one of them down. As with the provider of
+/// `tests/http/identity/sign_in.rs`, by a browser without a screen.
+pub(crate) async fn is_not_replayed_or_mixed_up(backend: Backend) {
     const ACCOUNT: &str = "/user/settings/account";
-    let app = TestApp::on(BACKEND).await;
+    let app = Box::pin(TestApp::on(backend)).await;
     let corp = provider_of(&app).await;
     let other = provider_named(&app, "other", "Example Other").await;
     let back = |led: String| led.strip_prefix(&app.url).unwrap().to_owned();

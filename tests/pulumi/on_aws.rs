@@ -17,7 +17,6 @@ mod audit_log;
 mod backends;
 #[cfg(feature = "extended")]
 mod both;
-#[cfg(feature = "extended")]
 mod browser;
 mod conflicts;
 mod crashes;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::SystemIds;
@@ -191,7 +192,13 @@ async fn a_token_that_is_not_for_this_sign_in_is_refused() {
 
 #[tokio::test]
 async fn a_sign_in_ends_in_the_browser_that_began_it() {
-    let (app, provider) = with_provider().await;
+    for (app, _) in Box::pin(everywhere()).await {
+        Box::pin(ends_where_it_began(&app)).await;
+    }
+}
+
+async fn ends_where_it_began(app: &TestApp) {
+    let provider = sign_ins::with_provider(app).await;
     let (mut mallory, mut victim) = (Visitor::new(&app.url), Visitor::new(&app.url));
     let led = mallory.open("/signin/corp").await;
     let query = provider.sign_in(&led.leads_to, "mallory");
@@ -280,7 +287,12 @@ async fn a_provider_that_is_down_stops_no_other_way() {
 /// Up to the limit of a request, in real time: a connection to a provider knows no other clock.
 #[tokio::test]
 async fn a_provider_without_an_answer_is_given_up() {
-    let (app, provider) = with_provider().await;
+    let servers = Box::pin(everywhere()).await;
+    join_all(servers.iter().map(|(app, processes)| Box::pin(gives_up(app, *processes)))).await;
+}
+
+async fn gives_up(app: &TestApp, processes: usize) {
+    let provider = sign_ins::with_provider(app).await;
     let silent = || Behavior { is_silent: true, ..Behavior::default() };
     provider.behaves(silent());
     let watch = Stopwatch::start();
@@ -292,7 +304,7 @@ async fn a_provider_without_an_answer_is_given_up() {
     for _ in 0..5 {
         Visitor::new(&app.url).open("/signin/corp").await.refuses(503);
     }
-    assert_eq!(provider.take_requests(), ["configuration"]);
+    assert_eq!(provider.take_requests(), vec!["configuration"; processes]);
     assert_eq!(Visitor::new(&app.url).open("/signin").await.status, 200);
 
     // While it has a code to exchange.
@@ -302,8 +314,9 @@ async fn a_provider_without_an_answer_is_given_up() {
     let query = provider.sign_in(&led.leads_to, "bob");
     provider.behaves(silent());
     browser.open(&format!("/signin/corp/callback?{query}")).await.refuses(503);
-    assert_eq!(role(&app, "bob").await, None);
+    assert_eq!(role(app, "bob").await, None);
     provider.behaves(Behavior::default());
+    app.advance(Duration::from_secs(6));
     browser.sign_in(&provider, "corp", "bob").await.leads("/user/settings/account");
 }
 
