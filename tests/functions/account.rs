@@ -201,7 +201,8 @@ async fn principal(between: Between) {
     };
     let asked = || served.sts.request_count();
 
-    let first = prove(ADDRESS, 0).await;
+    let now = SystemClock.now().seconds();
+    let first = prove(ADDRESS, now).await;
     let given = show(&app, &first).await.expect(200);
     let token = given["access_token"].as_str().unwrap();
     let stacks = format!("/api/stacks/{ORG}/of-aws");
@@ -211,17 +212,17 @@ async fn principal(between: Between) {
 
     // A principal of another account, and then the first proof a second time. AWS vouches for both.
     served.sts.knows(ELSEWHERE);
-    refused(&prove(ADDRESS, 1).await).await;
+    refused(&prove(ADDRESS, now - 1).await).await;
     served.sts.knows(DEPLOY);
     refused(&first).await;
     assert_eq!(asked(), 3);
     // A proof for another server: AWS is not asked. If it claims to be for this one, AWS refuses its signature.
-    let other = prove("https://other.example.com", 2).await;
+    let other = prove("https://other.example.com", now - 2).await;
     refused(&other).await;
     assert_eq!(asked(), 3);
     refused(&Proof { server: ADDRESS.to_owned(), ..other }).await;
     assert_eq!(asked(), 4);
-    show(&app, &prove(ADDRESS, 3).await).await.expect(200);
+    show(&app, &prove(ADDRESS, now - 3).await).await.expect(200);
 
     let page = format!("/api/orgs/{ORG}/auditlogs/v2?eventFilter=token.exchange");
     let page = app.get(&page).send().await.expect(200);
@@ -242,7 +243,8 @@ async fn only_a_certificate_of_aws_vouches_for_a_principal() {
     let authority = Authority::new();
     let served = ServedSts::named(&authority, "sts.example.com").await;
     let app = for_principals(Between::Waits, &authority, &served).await;
-    let refused = show(&app, &prove(ADDRESS, 0).await).await;
+    let proof = prove(ADDRESS, SystemClock.now().seconds()).await;
+    let refused = show(&app, &proof).await;
     assert_eq!(refused.expect(503)["error"], "temporarily_unavailable");
     assert_eq!(served.sts.request_count(), 0);
 }

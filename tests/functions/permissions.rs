@@ -573,7 +573,8 @@ async fn account(functions: &Functions, issuer: &Issuer) {
     let aws = post(&issuers, &json!({ "name": "aws", "url": AWS })).await["id"].clone();
     let path = format!("{policy}/{}", aws.as_str().unwrap());
     ask(Method::PATCH, &path, &policies_of_account()).await;
-    post("/api/oauth/token", &exchange_of(&prove(ADDRESS, 0).await)).await;
+    let proof = prove(ADDRESS, SystemClock.now().seconds()).await;
+    post("/api/oauth/token", &exchange_of(&proof)).await;
     delete(&format!("{issuers}/{}", aws.as_str().unwrap())).await;
     get("/api/user/oidc/consents").await;
     delete(&format!("/api/user/oidc/consents/{}", id.as_str().unwrap())).await;

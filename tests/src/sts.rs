@@ -7,11 +7,10 @@ use async_trait::async_trait;
 use ring::hmac;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use statewright_shared::adapters::SystemClock;
 use statewright_shared::adapters::aws::{Clients, Options};
 use statewright_shared::domain::oidc::aws::Proof;
 use statewright_shared::domain::server_url::ServerUrl;
-use statewright_shared::ports::{Clock as _, Timestamp, Web, WebAnswer, WebError, WebRequest};
+use statewright_shared::ports::{Timestamp, Web, WebAnswer, WebError, WebRequest};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -110,13 +109,12 @@ const HOST: &str = "sts.eu-central-1.amazonaws.com";
 /// The secret key of the principal of [`prove`].
 const SECRET: &str = "stand-in";
 
-/// A proof for this server, made this many seconds ago: proofs of one second for one server are equal.
-pub async fn prove(server: &str, seconds_ago: i64) -> Proof {
+/// A proof for this server, made at this time in seconds: proofs of one second for one server are equal.
+pub async fn prove(server: &str, made: i64) -> Proof {
     let options = Options { region: Some("eu-central-1".to_owned()), ..Options::default() };
     let clients = Box::pin(Clients::of_stand_in(&options)).await.expect("it has a region");
     let server = ServerUrl::parse(server).expect("valid");
-    let made = Timestamp::from_seconds(SystemClock.now().seconds() - seconds_ago);
-    Box::pin(clients.prove(&server, made)).await.expect("it has credentials")
+    Box::pin(clients.prove(&server, Timestamp::from_seconds(made))).await.expect("it has credentials")
 }
 
 /// AWS STS over HTTPS on this machine. It checks the signatures of [`prove`], as AWS does. Dropping it ends it.
