@@ -1,5 +1,8 @@
 //! A route: its credentials, the right that it needs, its body limit, its group.
 
+use std::iter::{Copied, Flatten};
+use std::slice;
+
 use axum::http::Method;
 use serde_json::Value;
 
@@ -196,6 +199,26 @@ pub struct Route {
     pub operation: &'static str,
     /// The purpose, in a few words.
     pub summary: &'static str,
+}
+
+/// A table of routes, in parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Routes(pub(super) &'static [&'static [Route]]);
+
+impl Routes {
+    /// The routes of all parts, in the table's order.
+    pub fn iter(self) -> <Self as IntoIterator>::IntoIter {
+        self.into_iter()
+    }
+}
+
+impl IntoIterator for Routes {
+    type Item = &'static Route;
+    type IntoIter = Flatten<Copied<slice::Iter<'static, &'static [Route]>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter().copied().flatten()
+    }
 }
 
 /// The shapes of a route's body and answer, for the OpenAPI document. They are separate from [`Route`], so

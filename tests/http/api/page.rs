@@ -113,5 +113,5 @@ fn the_page_of_the_api_has_every_route() {
     }
     assert_eq!(fs::read_to_string(PAGE).unwrap(), wanted, "{PAGE} is not what the table of routes says");
     let rows = wanted.lines().filter(|line| line.starts_with("| `")).count();
-    assert!(rows >= ROUTES.len(), "{rows} rows");
+    assert!(rows >= ROUTES.iter().count(), "{rows} rows");
 }

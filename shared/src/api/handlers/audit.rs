@@ -16,7 +16,7 @@ use crate::api::error::Failure;
 use crate::api::path::OrgPath;
 use crate::api::query::{Parameters, position, write_position};
 use crate::api::response::{Answer, as_file, json, json_list};
-use crate::api::route::Route;
+use crate::api::route::{Route, Routes};
 use crate::domain::file_name::FileName;
 use crate::domain::names::OrgName;
 use crate::domain::role::Right;
@@ -155,12 +155,12 @@ async fn export_pages(
 }
 
 /// The actions that a filter may name: those of the routes, and those that the server and its operator add.
-pub(crate) async fn event_types(app: &App, caller: &Caller, org: &OrgName, routes: &[Route]) -> Answer {
+pub(crate) async fn event_types(app: &App, caller: &Caller, org: &OrgName, routes: Routes) -> Answer {
     caller.check_org(app, org).await?;
     json(&EventTypes { event_types: ACTIONS.iter().map(|event| event_type(event, routes)).collect() })
 }
 
-fn event_type(event: &str, routes: &[Route]) -> EventType {
+fn event_type(event: &str, routes: Routes) -> EventType {
     let rows: Vec<&Route> = routes.iter().filter(|row| row.action == Some(event)).collect();
     let summaries: Vec<&str> = rows.iter().map(|row| row.summary).collect();
     let all_need = |right| !rows.is_empty() && rows.iter().all(|row| row.needs == Some(right));
