@@ -606,7 +606,7 @@ impl TestApp {
     /// A request to this server, with [`TestApp::token`].
     pub fn request(&self, method: Method, path: &str) -> Call<'_> {
         Call {
-            app: self,
+            url: &self.url,
             request: self.http.request(method, format!("{}{path}", self.url)),
             authorization: Some(format!("token {}", self.token)),
         }
@@ -704,7 +704,8 @@ async fn serve(router: Router) -> (SocketAddr, JoinHandle<()>) {
 /// A request that is being built.
 #[must_use]
 pub struct Call<'a> {
-    app: &'a TestApp,
+    /// The server, for messages.
+    url: &'a str,
     request: reqwest::RequestBuilder,
     authorization: Option<String>,
 }
@@ -756,7 +757,7 @@ impl Call<'_> {
         let request = request.expect("the request is one");
         let (method, path) = (request.method().clone(), request.url().path().to_owned());
         let response = client.execute(request).await.expect("the server answers");
-        let answer = Answer::read(response, &self.app.url).await;
+        let answer = Answer::read(response, self.url).await;
         if answer.status.is_success() && !answer.headers.contains_key("Content-Encoding") {
             let status = answer.status.as_u16();
             let wrong = document::differences(method.as_str(), &path, status, &answer.bytes);
