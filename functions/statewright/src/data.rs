@@ -18,11 +18,13 @@ use statewright_shared::services::maintenance::copy::refuse_unfinished;
 
 use crate::args::{self, Data, Shelf, Store, StoreLocation, misused};
 
+pub(crate) mod inspect;
 #[cfg(feature = "aws")]
 pub(crate) mod on_aws;
 #[cfg(not(feature = "aws"))]
 #[path = "data/without_aws.rs"]
 pub(crate) mod on_aws;
+pub(crate) mod rotation;
 
 /// The named folder, or the platform's default folder for application data.
 pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {

@@ -10,6 +10,7 @@ use statewright_shared::domain::plural::count;
 use statewright_shared::ports::{BlobKey, ItemKey};
 use statewright_shared::services::maintenance::copy::Copied;
 
+use super::copied::lacking;
 use crate::args::{self, Data, Kept, Shelf, Store, misused};
 #[cfg(feature = "aws")]
 use crate::commands::backup_on_aws;
@@ -259,17 +260,6 @@ fn names<'a>(keys: impl IntoIterator<Item = &'a BlobKey>) -> Vec<String> {
 
 fn items<'a>(keys: impl IntoIterator<Item = &'a ItemKey>) -> Vec<String> {
     keys.into_iter().map(|key| format!("{} {}", key.partition, key.sort)).collect()
-}
-
-/// Describes the data that a backup or a copy lacks; `None` if it is complete.
-pub(super) fn lacking(missing: &[String], damaged: &[String], unreadable: &[String]) -> Option<String> {
-    let words: Vec<String> =
-        [("missing blob", missing), ("damaged blob", damaged), ("unreadable item", unreadable)]
-            .into_iter()
-            .filter(|(_, names)| !names.is_empty())
-            .map(|(noun, names)| format!("{}: {}", count(names.len(), noun), names.join(", ")))
-            .collect();
-    (!words.is_empty()).then(|| words.join("; "))
 }
 
 /// Fails with the list of problems, after the answer was printed.

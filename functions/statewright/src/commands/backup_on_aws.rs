@@ -12,7 +12,7 @@ use statewright_shared::services::maintenance::copy::Source;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{self, Data};
-use crate::commands::copy::shown;
+use crate::commands::copied::shown;
 use crate::commands::restore_on_aws::with_region;
 use crate::data::{self, OpenShelf, Side, on_aws};
 use crate::output::Output;

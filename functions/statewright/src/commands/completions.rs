@@ -2,7 +2,6 @@
 
 use clap_complete::Shell;
 
-use super::command_line;
 use crate::output::Output;
 
 /// Print the completion script for a shell, for example: `statewright completions bash >
@@ -13,8 +12,13 @@ pub(crate) struct Completions {
     shell: Shell,
 }
 
-pub(crate) fn run(completions: &Completions, out: Output) -> anyhow::Result<()> {
+/// Prints the script for this command line.
+pub(crate) fn run(
+    completions: &Completions,
+    mut command_line: clap::Command,
+    out: Output,
+) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut command_line(), "statewright", &mut script);
+    clap_complete::generate(completions.shell, &mut command_line, "statewright", &mut script);
     out.text(&String::from_utf8_lossy(&script))
 }

@@ -3,13 +3,12 @@
 use std::path::{PathBuf, absolute};
 
 use anyhow::bail;
-use indicatif::ProgressBar;
 use serde::Serialize;
 use statewright_shared::domain::plural::count;
 use statewright_shared::services::maintenance::copy as service;
-use statewright_shared::services::maintenance::copy::{Progress, Source, Target};
+use statewright_shared::services::maintenance::copy::{Source, Target};
 
-use super::backup::lacking;
+use super::copied::{lacking, shown};
 use crate::args::{self, StoreLocation, misused};
 use crate::data::{self, Side};
 use crate::output::Output;
@@ -115,23 +114,6 @@ pub(crate) async fn run(copy: Copy, out: Output) -> anyhow::Result<()> {
         (Some(words), true) => bail!("{words}; everything else is copied"),
         (Some(words), false) => {
             bail!("{words}; to finish without them, run it with --despite-damage")
-        }
-    }
-}
-
-/// Shows the progress of a copy.
-pub(crate) fn shown(bar: &ProgressBar) -> impl Fn(Progress) + Sync + use<> {
-    let bar = bar.clone();
-    move |progress| match progress {
-        Progress::Items(done) => {
-            bar.set_message("items");
-            bar.set_length(done);
-            bar.set_position(done);
-        }
-        Progress::Blobs(done, total) => {
-            bar.set_message("blobs");
-            bar.set_length(total);
-            bar.set_position(done);
         }
     }
 }

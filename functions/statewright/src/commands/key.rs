@@ -1,7 +1,5 @@
 //! `statewright key`.
 
-use std::sync::Arc;
-
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::adapters::embedded::{DataFolder, FolderError};
@@ -18,6 +16,7 @@ use statewright_shared::services::updates;
 
 use crate::args::{self, Data, Store};
 use crate::data;
+use crate::data::rotation::rewrap;
 use crate::output::Output;
 
 #[derive(Debug, clap::Args)]
@@ -171,29 +170,6 @@ async fn rotate(data: &Data, data_keys: bool, out: Output) -> anyhow::Result<()>
             old_copies_note(data_keys)
         )
     })
-}
-
-async fn rewrap(
-    folder: &DataFolder,
-    ctx: &Context,
-    progress: &(dyn Fn(u64) + Sync),
-) -> anyhow::Result<Rewrapped> {
-    let done = master_key::rewrap(ctx, folder, progress).await?;
-    folder.rewrap_check().await?;
-    Ok(done)
-}
-
-/// Finishes a rotation that ran while a server did. Called at the server's start, when no process uses the
-/// old key.
-pub(crate) async fn finish_rotation(folder: &DataFolder, ctx: &Arc<Context>) -> anyhow::Result<()> {
-    if folder.keys.master_count()? == 1 {
-        return Ok(());
-    }
-    let _lock = folder.lock_keys()?;
-    rewrap(folder, ctx, &|_| {}).await?;
-    folder.keys.forget_old_masters()?;
-    tracing::info!("the old master key was removed from the file");
-    Ok(())
 }
 
 async fn renew(data: &Data, address: &StackAddress, out: Output) -> anyhow::Result<()> {

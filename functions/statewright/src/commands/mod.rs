@@ -9,12 +9,13 @@ mod backup;
 mod backup_on_aws;
 mod check;
 mod completions;
+mod copied;
 mod copy;
 pub(crate) mod credential_helper;
 mod dep;
-pub(crate) mod doctor;
+mod doctor;
 mod issuer;
-pub(crate) mod key;
+mod key;
 mod login;
 mod org;
 mod outputs;
@@ -50,6 +51,8 @@ use crate::audit::AuditFile;
 use crate::client::Failure;
 use crate::output::Output;
 use crate::serve::{self, Serve};
+
+pub(crate) use self::tf::EndsWith;
 
 /// Self-hosted state backend for Pulumi, OpenTofu and Terraform.
 #[derive(Debug, Parser)]
@@ -292,14 +295,9 @@ pub(crate) async fn run(command: Command, audit: Option<Arc<AuditFile>>, out: Ou
         Command::Doctor(doctor) => Box::pin(doctor::run(doctor, out)).await,
         Command::Key(key) => key::run(key, out).await,
         Command::Aws(aws) => aws::run(aws, out).await,
-        Command::Completions(completions) => completions::run(&completions, out),
+        Command::Completions(completions) => completions::run(&completions, command_line(), out),
     }
 }
-
-/// Ends this process with the exit code of a child process, which has reported its own error.
-#[derive(Debug, thiserror::Error)]
-#[error("the child process exited with code {0}")]
-pub(crate) struct EndsWith(pub(crate) u8);
 
 /// The next step for an error whose message has none.
 pub(crate) fn next_step(error: &anyhow::Error) -> Option<Cow<'static, str>> {

@@ -7,7 +7,7 @@ use statewright_shared::services::maintenance::copy::{Copied, Source, Target};
 use statewright_shared::services::maintenance::health;
 
 use crate::args::{self, Data, Store, StoreLocation};
-use crate::commands::copy::shown;
+use crate::commands::copied::shown;
 use crate::data::{self, Side};
 use crate::output::Output;
 

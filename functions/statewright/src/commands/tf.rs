@@ -22,7 +22,6 @@ use statewright_shared::wire::access::{OwnRights, UsersWithRole};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::EndsWith;
 use super::dep::{DEPENDENCIES_FILE, mocked_inputs};
 use super::state::of_command;
 use super::state::wire::State;
@@ -407,6 +406,11 @@ impl Signals {
         }
     }
 }
+
+/// Ends this process with the exit code of a child process, which has reported its own error.
+#[derive(Debug, thiserror::Error)]
+#[error("the child process exited with code {0}")]
+pub(crate) struct EndsWith(pub(crate) u8);
 
 /// Exits with the client's exit code, or like a shell with 128 plus the signal.
 fn ends_as(status: ExitStatus) -> anyhow::Result<()> {

@@ -32,8 +32,7 @@ use self::server::Server;
 use self::tls::Tls;
 use crate::args::Store;
 use crate::audit::AuditFile;
-use crate::commands::{doctor, key};
-use crate::data;
+use crate::data::{self, inspect, rotation};
 
 /// Serves until the process is asked to stop.
 pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::Result<()> {
@@ -47,7 +46,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let providers = providers(&args)?;
     let (folder, mut ctx) = match data::open_server(&args.data).await {
         Ok(opened) => opened,
-        Err(error) => return Err(doctor::why(&args.data, error).await),
+        Err(error) => return Err(inspect::why(&args.data, error).await),
     };
     ctx.settings = Settings {
         delta_cutoff_bytes: args.offer_delta_checkpoints,
@@ -70,7 +69,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         None => None,
     };
     if let Err(error) = make_ready(&ctx).await {
-        return Err(doctor::why(&args.data, error).await);
+        return Err(inspect::why(&args.data, error).await);
     }
     // After listening succeeded, since a new token is printed only once. On AWS the output is collected by
     // logging services and the token never expires, so there the operator has to ask for it.
@@ -107,7 +106,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
 
     let ctx = Arc::new(ctx);
     if let Some(folder) = &folder
-        && let Err(error) = key::finish_rotation(folder, &ctx).await
+        && let Err(error) = rotation::finish_rotation(folder, &ctx).await
     {
         // Both keys are stored, so the server can run.
         tracing::warn!(
