@@ -41,12 +41,7 @@ use crate::aws::{self, StandIn};
 use crate::functions::{Behind, Setting};
 
 pub use self::call::{Answer, Call};
-
-/// The organization of [`TestApp::token`]'s user.
-pub const ORG: &str = "acme";
-
-/// The user of [`TestApp::token`], who administers the server too.
-pub const USER: &str = "alice";
+pub use crate::names::{ORG, USER};
 
 /// When the clock of a test starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp(1_767_225_600_000_000_000);

@@ -15,8 +15,8 @@ use statewright_shared::domain::names::{Login, OrgName, TokenName};
 use statewright_shared::services::identity::{bootstrap, tokens};
 use statewright_shared::settings::{Retention, Settings};
 
-use crate::app::{ORG, USER};
 use crate::aws::{self, Gateway, StandIn};
+use crate::names::{ORG, USER};
 use crate::policies::policies;
 use crate::tools;
 

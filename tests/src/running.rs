@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::cli::Home;
+use crate::home::Home;
 
 /// A command in this folder, with this environment alone, and its text.
 pub(crate) fn command<A: AsRef<OsStr>>(

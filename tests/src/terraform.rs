@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use crate::app::TestApp;
-use crate::cli::Home;
+use crate::home::Home;
 pub use crate::running::{Output, Running};
 use crate::{running, tools};
 
