@@ -1,5 +1,5 @@
 //! The allowed imports between modules: finds every path to another module under `src`, and refuses those
-//! that are not listed here.
+//! that are not listed here. Also the order of imports in the other packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -93,10 +93,11 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file without comments and unit tests.
+/// The code of a file without comments and unit tests, and without the paths that only say who sees an item.
 fn code(text: &str) -> String {
     let body = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    let lines: Vec<_> = body.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+    lines.join("\n").replace("pub(in crate::", "pub(in ")
 }
 
 /// The paths that start with `root::`, with groups expanded: `crate::a::{b, c::d}` names `a::b` and
@@ -238,10 +239,15 @@ fn named_in(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut all = Vec::new();
     files(&source.join(folder), &mut all);
     all.extend(Some(source.join(folder).with_extension("rs")).filter(|file| file.exists()));
+    named_by(all, &source)
+}
+
+/// The modules in these files of `source`, each with the modules that its imports and other paths name.
+fn named_by(mut all: Vec<PathBuf>, source: &Path) -> BTreeMap<String, BTreeSet<String>> {
     all.retain(|file| !TEST_FILES.iter().any(|name| file.ends_with(name)));
-    let modules: BTreeSet<String> = all.iter().map(|file| module_of(file, &source).join("::")).collect();
+    let modules: BTreeSet<String> = all.iter().map(|file| module_of(file, source).join("::")).collect();
     let known = all.iter().map(|file| {
-        let own = module_of(file, &source);
+        let own = module_of(file, source);
         let code = code(&fs::read_to_string(file).unwrap());
         let (above, within) = (own[..own.len() - 1].to_vec(), own.clone());
         let named = [(Vec::new(), "crate"), (above, "super"), (within, "self")]
@@ -332,20 +338,87 @@ fn files_of_the_api_import_from_where_a_name_is_defined() {
     assert_eq!(through_root, Vec::<String>::new());
 }
 
-#[test]
-fn rooms_of_use_cases_name_only_rooms_below() {
-    let floor = |name: &str| {
-        let room = name.split("::").next().unwrap_or_default();
-        ROOMS.iter().position(|known| *known == room)
-    };
-    let upward: Vec<String> = use_cases()
+/// The room of a module: the first part of its path.
+fn room_of(module: &str) -> &str {
+    module.split("::").next().unwrap_or_default()
+}
+
+/// The modules that name a module of a higher room. A module outside the rooms may name any.
+fn upward(known: BTreeMap<String, BTreeSet<String>>, rooms: &[&str]) -> Vec<String> {
+    let floor = |name: &str| rooms.iter().position(|room| *room == room_of(name));
+    known
         .into_iter()
         .filter_map(|(name, others)| Some((floor(&name)?, name, others)))
         .flat_map(|(own, name, others)| {
             let up = move |other: &String| floor(other).is_some_and(|other| other > own);
             others.into_iter().filter(up).map(move |other| format!("{name} names {other}"))
         })
-        .collect();
+        .collect()
+}
+
+#[test]
+fn rooms_of_use_cases_name_only_rooms_below() {
+    let upward = upward(use_cases(), ROOMS);
+    assert!(upward.is_empty(), "against the order of the rooms:\n{}", upward.join("\n"));
+}
+
+/// The other packages, none of which has import cycles.
+const OTHER_PACKAGES: &[&str] = &[
+    "functions/console",
+    "functions/lambda",
+    "functions/statewright",
+    "functions/traces",
+    "localstack",
+    "tests",
+    "tests/tools",
+];
+
+/// The modules of another package, each with the modules that its imports and other paths name.
+fn named_in_package(package: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(package).join("src");
+    let mut all = Vec::new();
+    files(&source, &mut all);
+    named_by(all, &source)
+}
+
+#[test]
+fn other_packages_have_no_import_cycles() {
+    for package in OTHER_PACKAGES {
+        let known = named_in_package(package);
+        assert!(!known.is_empty(), "the files of {package} were not found");
+        assert_eq!(circles(known), BTreeMap::new(), "these of {package} import themselves through others");
+    }
+}
+
+/// The rooms of the program, from the lowest.
+const ROOMS_OF_PROGRAM: &[&str] = &[
+    "args",
+    "certificate",
+    "managed",
+    "output",
+    "audit",
+    "hcl",
+    "given",
+    "recorded",
+    "data",
+    "client",
+    "serve",
+    "commands",
+];
+
+/// The files above the rooms of the program: its root, and the test of the pages.
+const ABOVE_ROOMS: &[&str] = &["lib", "main", "pages"];
+
+#[test]
+fn rooms_of_the_program_name_only_rooms_below() {
+    let known = named_in_package("functions/statewright");
+    let arrows: usize = known.values().map(BTreeSet::len).sum();
+    assert!(arrows > 200, "only {arrows} arrows were found: the search is broken");
+    for name in known.keys() {
+        let is_listed = ROOMS_OF_PROGRAM.iter().chain(ABOVE_ROOMS).any(|room| *room == room_of(name));
+        assert!(is_listed, "{name} is in no room of the list");
+    }
+    let upward = upward(known, ROOMS_OF_PROGRAM);
     assert!(upward.is_empty(), "against the order of the rooms:\n{}", upward.join("\n"));
 }
 
