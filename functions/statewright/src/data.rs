@@ -25,6 +25,9 @@ pub(crate) mod on_aws;
 #[path = "data/without_aws.rs"]
 pub(crate) mod on_aws;
 pub(crate) mod rotation;
+/// In the tests of a program with AWS too, so that they run with all others.
+#[cfg(all(test, feature = "aws"))]
+mod without_aws;
 
 /// The named folder, or the platform's default folder for application data.
 pub(crate) fn path(data: &Data) -> anyhow::Result<PathBuf> {

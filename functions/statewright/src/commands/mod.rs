@@ -447,6 +447,24 @@ mod tests {
         }
     }
 
+    #[cfg(not(feature = "aws"))]
+    #[tokio::test]
+    async fn without_aws_a_command_names_the_build_command() {
+        let parts = ["--table", "t", "--bucket", "b", "--kms-key", "alias/k"];
+        for words in [
+            &["doctor", "--store", "aws"][..],
+            &["stack", "list", "--store", "aws"],
+            &["backup", "--store", "aws", "--to", "folder"],
+            &["copy", "--from", "aws", "--to", "folder"],
+            &["aws", "setup"],
+        ] {
+            let args = parsed(&[words, &parts[..]].concat()).unwrap();
+            let refused = Box::pin(run(args.command, None, Output::new(false))).await.unwrap_err();
+            assert!(refused.is::<crate::args::Misused>(), "{words:?}: {refused:#}");
+            assert!(refused.to_string().contains("--features dist"), "{words:?}: {refused:#}");
+        }
+    }
+
     #[test]
     fn the_manual_has_every_command_with_its_options() {
         let mut found = Vec::new();

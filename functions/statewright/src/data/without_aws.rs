@@ -51,3 +51,42 @@ pub(crate) async fn examine(_: &args::AwsStore) -> anyhow::Result<Vec<Finding>> 
 pub(crate) async fn set_up(_: &args::AwsStore) -> anyhow::Result<Vec<(&'static str, String, &'static str)>> {
     Err(missing())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::args::Misused;
+
+    /// Why a function refuses, which is an error of usage.
+    fn refusal<T>(done: anyhow::Result<T>) -> String {
+        let error = done.err().unwrap();
+        assert!(error.is::<Misused>(), "{error:#}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    async fn without_aws_each_function_names_the_build_command() {
+        let aws = args::AwsStore {
+            table: Some("table".to_owned()),
+            bucket: Some("bucket".to_owned()),
+            kms_key: Some("alias/key".to_owned()),
+            s3_path_style: false,
+            attempt_timeout: Duration::from_secs(1),
+        };
+        let kept = args::Kept { backup_region: None, backup_profile: None, backup_kms_key: None };
+        let server = ServerUrl::parse("https://state.example.com").unwrap();
+        for refusal in [
+            refusal(location(&aws)),
+            refusal(connect(&aws, "test".to_owned()).await),
+            refusal(bucket("backup", &kept, &aws).await),
+            refusal(key_of_backup("alias/key", &kept, &aws).await),
+            refusal(prove(&server).await),
+            refusal(examine(&aws).await),
+            refusal(set_up(&aws).await),
+        ] {
+            assert!(refusal.ends_with(": cargo build --profile dist --features dist"), "{refusal}");
+        }
+    }
+}
