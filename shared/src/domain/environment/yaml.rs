@@ -11,7 +11,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks};
+use saphyr_parser::{Event, Parser, ScalarStyle, Span as Marks, Tag};
 
 use self::characters::{Characters, stray_tab, stray_tab_within};
 use self::scalar::resolve;
@@ -297,95 +297,10 @@ impl<'a> Reader<'a> {
         }
         match event {
             Event::Scalar(text, style, _, tag) => {
-                let (style, is_plain) = match style {
-                    ScalarStyle::Plain => (Style::Plain, true),
-                    ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, false),
-                    ScalarStyle::Literal | ScalarStyle::Folded => (Style::Block, false),
-                };
-                let mut text = text.into_owned();
-                if style == Style::Block && self.is_cut_off(span) && text.ends_with('\n') {
-                    text.pop();
-                }
-                let is_foreign = text.contains('?') || text.starts_with([':', '|', '>']);
-                if self.flows > 0 && is_plain && is_foreign {
-                    let why = format!(
-                        "clients cannot read {text:?} without quotes between brackets or braces: put it in quotes"
-                    );
-                    self.faults.push(Unreadable { span, why });
-                }
-                let is_empty = text.is_empty();
-                if !(is_empty && is_plain) {
-                    self.refuse_tab_before(span.begin.byte);
-                }
-                let kind = resolve(text, is_plain, tag.as_deref()).unwrap_or_else(|why| {
-                    self.faults.push(Unreadable { span, why });
-                    Kind::Null
-                });
-                let content = span;
-                let span = match style {
-                    Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
-                    // The parser's span includes a comment on the same line.
-                    Style::Quoted => Span { end: self.end_of_quoted(span), ..span },
-                    // An omitted value has its place after the colon or the dash.
-                    Style::Plain
-                        if is_empty
-                            && self.text.get(span.begin.byte..).is_some_and(|rest| rest.starts_with(':')) =>
-                    {
-                        let at = Position {
-                            column: span.begin.column + 1,
-                            byte: span.begin.byte + 1,
-                            ..span.begin
-                        };
-                        Span { begin: at, end: at }
-                    }
-                    _ => span,
-                };
-                if !(is_empty && is_plain) {
-                    self.pass_scalar(content, style);
-                }
-                Ok(Node { span, kind, style })
+                Ok(self.scalar(text.into_owned(), style, tag.as_deref(), span))
             }
-            Event::SequenceStart(..) => {
-                let mut items: Vec<Node> = Vec::new();
-                let is_flow = span.end.byte > span.begin.byte;
-                let begin = if is_flow { span.begin } else { self.dash_before(span.begin) };
-                let span = if is_flow { span } else { Span { begin, end: begin } };
-                let outer = self.open(span, is_flow);
-                let end = loop {
-                    match self.next()? {
-                        (Event::SequenceEnd, end) => break end,
-                        (event, span) => items.push(self.node(event, span)?),
-                    }
-                };
-                let last = items.last().map(|item| item.span.end);
-                Ok(self.close(outer, span, end, last, Kind::Array(items)))
-            }
-            Event::MappingStart(..) => {
-                let mut members: Vec<(Key, Node)> = Vec::new();
-                let is_flow = span.end.byte > span.begin.byte;
-                let outer = self.open(span, is_flow);
-                let end = loop {
-                    let key = match self.next()? {
-                        (Event::MappingEnd, end) => break end,
-                        (event, span) => self.node(event, span)?,
-                    };
-                    let text = match key.kind {
-                        Kind::String(text) => text,
-                        other => {
-                            let why = format!(
-                                "the keys of an object must be strings, and this is {}: put it in quotes",
-                                other.name()
-                            );
-                            self.faults.push(Unreadable { span: key.span, why });
-                            String::new()
-                        }
-                    };
-                    let (event, span) = self.next()?;
-                    members.push((Key { text, span: key.span, style: key.style }, self.node(event, span)?));
-                };
-                let last = members.last().map(|(_, value)| value.span.end);
-                Ok(self.close(outer, span, end, last, Kind::Object(members)))
-            }
+            Event::SequenceStart(..) => self.sequence(span),
+            Event::MappingStart(..) => self.mapping(span),
             Event::Alias(_) => {
                 self.refuse_tab_before(span.begin.byte);
                 self.pass(span.end.byte, None);
@@ -394,6 +309,93 @@ impl<'a> Reader<'a> {
             }
             event => refuse(format!("unexpected {event:?}")),
         }
+    }
+
+    fn scalar(&mut self, mut text: String, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
+        let (style, is_plain) = match style {
+            ScalarStyle::Plain => (Style::Plain, true),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, false),
+            ScalarStyle::Literal | ScalarStyle::Folded => (Style::Block, false),
+        };
+        if style == Style::Block && self.is_cut_off(span) && text.ends_with('\n') {
+            text.pop();
+        }
+        let is_foreign = text.contains('?') || text.starts_with([':', '|', '>']);
+        if self.flows > 0 && is_plain && is_foreign {
+            let why = format!(
+                "clients cannot read {text:?} without quotes between brackets or braces: put it in quotes"
+            );
+            self.faults.push(Unreadable { span, why });
+        }
+        let is_empty = text.is_empty();
+        if !(is_empty && is_plain) {
+            self.refuse_tab_before(span.begin.byte);
+        }
+        let kind = resolve(text, is_plain, tag).unwrap_or_else(|why| {
+            self.faults.push(Unreadable { span, why });
+            Kind::Null
+        });
+        let content = span;
+        let span = match style {
+            Style::Block => Span { begin: self.indicator_before(span.begin), ..span },
+            // The parser's span includes a comment on the same line.
+            Style::Quoted => Span { end: self.end_of_quoted(span), ..span },
+            // An omitted value has its place after the colon or the dash.
+            Style::Plain
+                if is_empty && self.text.get(span.begin.byte..).is_some_and(|rest| rest.starts_with(':')) =>
+            {
+                let at = Position { column: span.begin.column + 1, byte: span.begin.byte + 1, ..span.begin };
+                Span { begin: at, end: at }
+            }
+            _ => span,
+        };
+        if !(is_empty && is_plain) {
+            self.pass_scalar(content, style);
+        }
+        Node { span, kind, style }
+    }
+
+    fn sequence(&mut self, span: Span) -> Result<Node, Unreadable> {
+        let mut items: Vec<Node> = Vec::new();
+        let is_flow = span.end.byte > span.begin.byte;
+        let begin = if is_flow { span.begin } else { self.dash_before(span.begin) };
+        let span = if is_flow { span } else { Span { begin, end: begin } };
+        let outer = self.open(span, is_flow);
+        let end = loop {
+            match self.next()? {
+                (Event::SequenceEnd, end) => break end,
+                (event, span) => items.push(self.node(event, span)?),
+            }
+        };
+        let last = items.last().map(|item| item.span.end);
+        Ok(self.close(outer, span, end, last, Kind::Array(items)))
+    }
+
+    fn mapping(&mut self, span: Span) -> Result<Node, Unreadable> {
+        let mut members: Vec<(Key, Node)> = Vec::new();
+        let is_flow = span.end.byte > span.begin.byte;
+        let outer = self.open(span, is_flow);
+        let end = loop {
+            let key = match self.next()? {
+                (Event::MappingEnd, end) => break end,
+                (event, span) => self.node(event, span)?,
+            };
+            let text = match key.kind {
+                Kind::String(text) => text,
+                other => {
+                    let why = format!(
+                        "the keys of an object must be strings, and this is {}: put it in quotes",
+                        other.name()
+                    );
+                    self.faults.push(Unreadable { span: key.span, why });
+                    String::new()
+                }
+            };
+            let (event, span) = self.next()?;
+            members.push((Key { text, span: key.span, style: key.style }, self.node(event, span)?));
+        };
+        let last = members.last().map(|(_, value)| value.span.end);
+        Ok(self.close(outer, span, end, last, Kind::Object(members)))
     }
 
     /// Begins a collection, and returns the column of the one around it.
