@@ -99,6 +99,27 @@ async fn table(
     done: &mut Vec<Done>,
 ) -> Result<(), SetupError> {
     let client = &clients.dynamodb();
+    let made = create_table(client, name).await?;
+    let table = ready(clients, name, clock).await?;
+    if !has_our_keys(&table) {
+        return Err(SetupError::OtherTable(name.to_owned()));
+    }
+    note(done, "table", name, made);
+    note(done, EXPIRY, name, set_expiry(client, name).await?);
+    note(done, RECOVERY, name, set_recovery(client, name).await?);
+
+    let outcome = if table.deletion_protection_enabled == Some(true) {
+        Outcome::Found
+    } else {
+        let sent = client.update_table().table_name(name).deletion_protection_enabled(true).send();
+        set("protecting the table", name, sent.await)?
+    };
+    // A table that this command has just created is protected already.
+    note(done, PROTECTION, name, if made == Outcome::Made { made } else { outcome });
+    Ok(())
+}
+
+async fn create_table(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Outcome, SetupError> {
     let request = client
         .create_table()
         .table_name(name)
@@ -115,25 +136,22 @@ async fn table(
             Ok(request.attribute_definitions(text).key_schema(key))
         })
         .map_err(|error: BuildError| malformed("creating the table", name, error))?;
-    let made = match request.send().await {
-        Ok(_) => Outcome::Made,
-        Err(error) if code(&error) == Some("ResourceInUseException") => Outcome::Found,
-        Err(error) => return Err(failed("creating the table", name, error)),
-    };
-    let table = ready(clients, name, clock).await?;
-    if !has_our_keys(&table) {
-        return Err(SetupError::OtherTable(name.to_owned()));
+    match request.send().await {
+        Ok(_) => Ok(Outcome::Made),
+        Err(error) if code(&error) == Some("ResourceInUseException") => Ok(Outcome::Found),
+        Err(error) => Err(failed("creating the table", name, error)),
     }
-    note(done, "table", name, made);
+}
 
-    let outcome = match client.describe_time_to_live().table_name(name).send().await {
+async fn set_expiry(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Outcome, SetupError> {
+    match client.describe_time_to_live().table_name(name).send().await {
         Ok(found) => {
             let status = found
                 .time_to_live_description
                 .filter(|ttl| ttl.attribute_name() == Some(TTL))
                 .and_then(|ttl| ttl.time_to_live_status);
             if matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) {
-                Outcome::Found
+                Ok(Outcome::Found)
             } else {
                 let wanted =
                     TimeToLiveSpecification::builder().enabled(true).attribute_name(TTL).build().map_err(
@@ -141,14 +159,15 @@ async fn table(
                     )?;
                 let sent =
                     client.update_time_to_live().table_name(name).time_to_live_specification(wanted).send();
-                set("setting the expiry of items of the table", name, sent.await)?
+                set("setting the expiry of items of the table", name, sent.await)
             }
         }
-        Err(error) => not_implemented("asking about the expiry of items of the table", name, error)?,
-    };
-    note(done, EXPIRY, name, outcome);
+        Err(error) => not_implemented("asking about the expiry of items of the table", name, error),
+    }
+}
 
-    let outcome = match client.describe_continuous_backups().table_name(name).send().await {
+async fn set_recovery(client: &aws_sdk_dynamodb::Client, name: &str) -> Result<Outcome, SetupError> {
+    match client.describe_continuous_backups().table_name(name).send().await {
         Ok(found) => {
             let backups = found.continuous_backups_description;
             let is_on = backups.is_some_and(|backups| {
@@ -159,7 +178,7 @@ async fn table(
                         == Some(PointInTimeRecoveryStatus::Enabled)
             });
             if is_on {
-                Outcome::Found
+                Ok(Outcome::Found)
             } else {
                 let wanted = PointInTimeRecoverySpecification::builder()
                     .point_in_time_recovery_enabled(true)
@@ -170,22 +189,11 @@ async fn table(
                     .table_name(name)
                     .point_in_time_recovery_specification(wanted)
                     .send();
-                set("setting the backups of the table", name, sent.await)?
+                set("setting the backups of the table", name, sent.await)
             }
         }
-        Err(error) => not_implemented("asking about the backups of the table", name, error)?,
-    };
-    note(done, RECOVERY, name, outcome);
-
-    let outcome = if table.deletion_protection_enabled == Some(true) {
-        Outcome::Found
-    } else {
-        let sent = client.update_table().table_name(name).deletion_protection_enabled(true).send();
-        set("protecting the table", name, sent.await)?
-    };
-    // A table that this command has just created is protected already.
-    note(done, PROTECTION, name, if made == Outcome::Made { made } else { outcome });
-    Ok(())
+        Err(error) => not_implemented("asking about the backups of the table", name, error),
+    }
 }
 
 /// The table, once it can be used.
