@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use serde::Serialize;
+use statewright_shared::context::Context;
 use statewright_shared::domain::names::{Login, OrgName, ProviderName, TeamName};
 use statewright_shared::domain::role::Role;
 use statewright_shared::domain::server_url::ServerUrl;
@@ -228,36 +229,7 @@ struct Unlinked {
 pub(crate) async fn run(sso: Sso, out: Output) -> anyhow::Result<()> {
     let (_folder, ctx) = data::open_beside(&sso.data).await?;
     match sso.command {
-        Command::Add(add) => {
-            let Add {
-                name, issuer, client_id, public, server, title, scopes, login_claim, groups_claim, ..
-            } = *add;
-            let RuleOptions { rules } = add.rules;
-            let secret = match public {
-                true => None,
-                false => Some(out.ask_for_secret(&format!("Client secret of {name}"))?),
-            };
-            let provider = SignInProvider {
-                title: title.unwrap_or_else(|| name.to_string()),
-                name,
-                issuer,
-                client_id,
-                server: server.to_string(),
-                scopes,
-                login_claim,
-                groups_claim,
-                days: add.days,
-                rules,
-                created: ctx.now(),
-            };
-            let added = providers::add(&ctx, provider, secret.as_deref().map(str::trim)).await?;
-            out.answer(&Shown::from(added), |shown| {
-                format!(
-                    "added {}\nregister this redirect URI with the provider: {}",
-                    shown.name, shown.redirect_uri
-                )
-            })
-        }
+        Command::Add(add) => self::add(&ctx, *add, out).await,
         Command::List => {
             let providers = providers::list(&ctx).await?.into_iter().map(Shown::from).collect();
             out.answer(&Listed { providers }, |listed| {
@@ -286,26 +258,7 @@ pub(crate) async fn run(sso: Sso, out: Output) -> anyhow::Result<()> {
             providers::remove(&ctx, &name).await?;
             out.answer(&Removed { name }, |removed| format!("removed {}", removed.name))
         }
-        Command::Accounts { login } => {
-            let account = |IdentityEntry { provider, issuer, subject, linked, .. }| Account {
-                provider,
-                issuer,
-                subject,
-                linked: Rfc3339(linked),
-            };
-            let accounts = accounts::list(&ctx, &login).await?.into_iter().map(account).collect();
-            out.answer(&Accounts { user: login, accounts }, |listed| {
-                let rows = listed.accounts.iter().map(|one| {
-                    vec![
-                        one.provider.to_string(),
-                        one.issuer.clone(),
-                        one.subject.clone(),
-                        one.linked.to_string(),
-                    ]
-                });
-                table(&["PROVIDER", "ISSUER", "SUBJECT", "LINKED"], rows)
-            })
-        }
+        Command::Accounts { login } => list_accounts(&ctx, login, out).await,
         Command::Unlink { login, name } => {
             let accounts = accounts::unlink(&ctx, &login, &name).await?;
             out.answer(&Unlinked { user: login, provider: name, accounts }, |unlinked| {
@@ -313,4 +266,46 @@ pub(crate) async fn run(sso: Sso, out: Output) -> anyhow::Result<()> {
             })
         }
     }
+}
+
+async fn add(ctx: &Context, add: Add, out: Output) -> anyhow::Result<()> {
+    let Add { name, issuer, client_id, public, server, title, scopes, login_claim, groups_claim, .. } = add;
+    let RuleOptions { rules } = add.rules;
+    let secret = match public {
+        true => None,
+        false => Some(out.ask_for_secret(&format!("Client secret of {name}"))?),
+    };
+    let provider = SignInProvider {
+        title: title.unwrap_or_else(|| name.to_string()),
+        name,
+        issuer,
+        client_id,
+        server: server.to_string(),
+        scopes,
+        login_claim,
+        groups_claim,
+        days: add.days,
+        rules,
+        created: ctx.now(),
+    };
+    let added = providers::add(ctx, provider, secret.as_deref().map(str::trim)).await?;
+    out.answer(&Shown::from(added), |shown| {
+        format!("added {}\nregister this redirect URI with the provider: {}", shown.name, shown.redirect_uri)
+    })
+}
+
+async fn list_accounts(ctx: &Context, login: Login, out: Output) -> anyhow::Result<()> {
+    let account = |IdentityEntry { provider, issuer, subject, linked, .. }| Account {
+        provider,
+        issuer,
+        subject,
+        linked: Rfc3339(linked),
+    };
+    let accounts = accounts::list(ctx, &login).await?.into_iter().map(account).collect();
+    out.answer(&Accounts { user: login, accounts }, |listed| {
+        let rows = listed.accounts.iter().map(|one| {
+            vec![one.provider.to_string(), one.issuer.clone(), one.subject.clone(), one.linked.to_string()]
+        });
+        table(&["PROVIDER", "ISSUER", "SUBJECT", "LINKED"], rows)
+    })
 }
