@@ -1,6 +1,6 @@
 //! `statewright token`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -8,6 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use statewright_shared::adapters::SystemClock;
+use statewright_shared::context::Context;
 use statewright_shared::domain::access::Scope;
 use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::role::Role;
@@ -481,34 +482,9 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             let Place::Store(store) = &place else {
                 return Err(misused("only the operator registers certificates: leave out --server"));
             };
-            let user = owner.user.map_or_else(|| args::login(OPERATOR), Ok)?;
-            let owner = Owned::from(&tokens::Owner::User(user.clone()));
-            let read = certificate::read(&file)?;
-            let entry = tokens::create_certificate(&store.ctx, &user, &name, &read, may, expires_in).await?;
-            let expires = shown(entry.token.expires);
-            out.answer(&Created { name, owner, token: None, certificate: entry.certificate }, |created| {
-                format!(
-                    "registered the certificate in {2} as {0} of {1}, until {expires}",
-                    created.name,
-                    user,
-                    file.display()
-                )
-            })
+            register(&store.ctx, owner.user, name, &file, may, expires_in, out).await
         }
-        Command::List { owner } => {
-            let tokens: Vec<Line> = match &place {
-                Place::Store(store) => {
-                    let tokens = tokens::list_all(&store.ctx, &owner.of_store()?).await?;
-                    tokens.into_iter().map(Line::from).collect()
-                }
-                Place::Server(client) => {
-                    let asked = owner.at_server(client).await?;
-                    let tokens = AtServer { client, asked: &asked, server: &server }.list().await?;
-                    tokens.into_iter().map(Line::try_from).collect::<anyhow::Result<_>>()?
-                }
-            };
-            out.answer(&Listed { tokens }, describe)
-        }
+        Command::List { owner } => list(&place, owner, &server, out).await,
         Command::Rotate { name, owner, grace, expires_in } => {
             let how = Rotation { grace, expires_in };
             let rotated = match &place {
@@ -543,6 +519,46 @@ pub(crate) async fn run(token: Token, out: Output) -> anyhow::Result<()> {
             })
         }
     }
+}
+
+/// Registers a client certificate instead of a token.
+async fn register(
+    ctx: &Context,
+    user: Option<Login>,
+    name: TokenName,
+    file: &Path,
+    may: Option<Role>,
+    expires_in: Option<Duration>,
+    out: Output,
+) -> anyhow::Result<()> {
+    let user = user.map_or_else(|| args::login(OPERATOR), Ok)?;
+    let owner = Owned::from(&tokens::Owner::User(user.clone()));
+    let read = certificate::read(file)?;
+    let entry = tokens::create_certificate(ctx, &user, &name, &read, may, expires_in).await?;
+    let expires = shown(entry.token.expires);
+    out.answer(&Created { name, owner, token: None, certificate: entry.certificate }, |created| {
+        format!(
+            "registered the certificate in {2} as {0} of {1}, until {expires}",
+            created.name,
+            user,
+            file.display()
+        )
+    })
+}
+
+async fn list(place: &Place, owner: Owner, server: &str, out: Output) -> anyhow::Result<()> {
+    let tokens: Vec<Line> = match place {
+        Place::Store(store) => {
+            let tokens = tokens::list_all(&store.ctx, &owner.of_store()?).await?;
+            tokens.into_iter().map(Line::from).collect()
+        }
+        Place::Server(client) => {
+            let asked = owner.at_server(client).await?;
+            let tokens = AtServer { client, asked: &asked, server }.list().await?;
+            tokens.into_iter().map(Line::try_from).collect::<anyhow::Result<_>>()?
+        }
+    };
+    out.answer(&Listed { tokens }, describe)
 }
 
 fn describe(listed: &Listed) -> String {
