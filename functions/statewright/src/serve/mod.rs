@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use statewright_shared::adapters::Https;
+use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::api::audit::AuditLog;
 use statewright_shared::api::{self, App, Limits, routes::Everything};
 use statewright_shared::context::{Context, GivenProvider};
@@ -43,31 +44,8 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         (Some(cert), Some(key)) => Some(Arc::new(Tls::load(cert, key)?)),
         _ => None,
     };
-    let providers = providers(&args)?;
-    let (folder, mut ctx) = match data::open_server(&args.data).await {
-        Ok(opened) => opened,
-        Err(error) => return Err(inspect::why(&args.data, error).await),
-    };
-    ctx.settings = Settings {
-        delta_cutoff_bytes: args.offer_delta_checkpoints,
-        retention: args.keep.retention(),
-        states: args.state_limits(),
-    };
-    let https = Https::new(args.issuer_networks.clone().unwrap_or_default());
-    ctx.web = Some(Arc::new(https.with_sts(args.sts_endpoint.clone())));
-    ctx.address.clone_from(&args.address);
-    ctx.providers = providers.into();
-    ctx.server_admins = args.server_admins.clone().unwrap_or_default();
-    let listener = listen(args.listen, "--listen").await?;
-    let console = match args.console_listen {
-        Some(ConsoleListen::At(address)) => Some(listen(address, "--console-listen").await?),
-        Some(ConsoleListen::Never) => None,
-        None => listen_if_free(args.expected_console()).await,
-    };
-    let metrics = match args.metrics_listen {
-        Some(address) => Some(listen(address, "--metrics-listen").await?),
-        None => None,
-    };
+    let (folder, ctx) = open(&args).await?;
+    let sockets = Sockets::of(&args).await?;
     if let Err(error) = make_ready(&ctx).await {
         return Err(inspect::why(&args.data, error).await);
     }
@@ -82,22 +60,14 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         let path = folder.path().display();
         tracing::warn!("other users of this machine have access to {path}: run `chmod 700 {path}`");
     }
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = |listener: &TcpListener| {
-        let address = address(listener)?;
-        let name = known_name(address).unwrap_or_else(|| address.to_string());
-        anyhow::Ok(format!("{scheme}://{name}"))
-    };
-    let (address_of_console, location) =
-        (console.as_ref().map(url).transpose()?, data::location(&args.data)?);
-    let address_of_console = address_of_console.as_deref();
-    let url_of_api = url(&listener)?;
-    say(&greeting(&url_of_api, address_of_console, args.data.store, &location, first.as_ref()));
+    let (url, url_of_console) = sockets.urls(if tls.is_some() { "https" } else { "http" })?;
+    let location = data::location(&args.data)?;
+    say(&greeting(&url, url_of_console.as_deref(), args.data.store, &location, first.as_ref()));
     if !makes_first && !bootstrap::has_users(&ctx, &args.user).await? {
         say("There are no users yet: create one with `statewright user create`, or start once with \
              --first-user");
     }
-    if let Some(metrics) = &metrics {
+    if let Some(metrics) = &sockets.metrics {
         say(&format!("Metrics are on http://{}/metrics", address(metrics)?));
     }
     if audit.is_some() || tls.is_some() {
@@ -124,7 +94,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let last = app.clone();
     let mut background = tokio::task::JoinSet::new();
     background.spawn(sweep_forever(app.clone()));
-    if let Some(listener) = metrics {
+    if let Some(listener) = sockets.metrics {
         let (router, clock) = (api::metrics_router(app.clone()), Arc::clone(&clock));
         let server = Server {
             listeners: vec![listener],
@@ -139,7 +109,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     let router = statewright_console::around(traces.of(api::router::<Everything>(app)), api::has_path_like);
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
-    let mut listeners = Vec::from_iter([Some(listener), console].into_iter().flatten());
+    let mut listeners = Vec::from_iter([Some(sockets.api), sockets.console].into_iter().flatten());
     for at in 0..listeners.len() {
         listeners.extend(listen_at_twin(address(&listeners[at])?).await);
     }
@@ -154,6 +124,25 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
     tracing::info!("stopped");
     drop(folder);
     Ok(())
+}
+
+/// Opens the store, with the settings that the options describe.
+async fn open(args: &Serve) -> anyhow::Result<(Option<DataFolder>, Context)> {
+    let providers = providers(args)?;
+    let (folder, mut ctx) = match data::open_server(&args.data).await {
+        Ok(opened) => opened,
+        Err(error) => return Err(inspect::why(&args.data, error).await),
+    };
+    ctx.settings = Settings {
+        delta_cutoff_bytes: args.offer_delta_checkpoints,
+        retention: args.keep.retention(),
+        states: args.state_limits(),
+    };
+    ctx.web = Some(Arc::new(Https::new(args.issuer_networks.clone().unwrap_or_default())));
+    ctx.address.clone_from(&args.address);
+    ctx.providers = providers.into();
+    ctx.server_admins = args.server_admins.clone().unwrap_or_default();
+    Ok((folder, ctx))
 }
 
 /// The providers of sign-ins that the options describe.
@@ -175,6 +164,40 @@ async fn make_ready(ctx: &Context) -> anyhow::Result<()> {
         Some(error) => anyhow::Error::new(error).context(format!("cannot use {}", part.as_str())),
         None => anyhow!("{} does not respond", part.as_str()),
     })
+}
+
+/// What a server listens on.
+struct Sockets {
+    api: TcpListener,
+    console: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+}
+
+impl Sockets {
+    async fn of(args: &Serve) -> anyhow::Result<Self> {
+        Ok(Self {
+            api: listen(args.listen, "--listen").await?,
+            console: match args.console_listen {
+                Some(ConsoleListen::At(address)) => Some(listen(address, "--console-listen").await?),
+                Some(ConsoleListen::Never) => None,
+                None => listen_if_free(args.expected_console()).await,
+            },
+            metrics: match args.metrics_listen {
+                Some(address) => Some(listen(address, "--metrics-listen").await?),
+                None => None,
+            },
+        })
+    }
+
+    /// The URLs of the API and of the console, as a person on this machine reaches them.
+    fn urls(&self, scheme: &str) -> anyhow::Result<(String, Option<String>)> {
+        let url = |listener: &TcpListener| {
+            let address = address(listener)?;
+            let name = known_name(address).unwrap_or_else(|| address.to_string());
+            anyhow::Ok(format!("{scheme}://{name}"))
+        };
+        Ok((url(&self.api)?, self.console.as_ref().map(url).transpose()?))
+    }
 }
 
 /// The timeout of the check of each part of the store at the start.
