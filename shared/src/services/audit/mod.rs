@@ -51,13 +51,11 @@ pub enum About<'a> {
     Server,
     /// An organization: its members, teams, tokens and policies.
     Org(&'a OrgName),
-    /// A stack.
     Stack(&'a StackAddress),
     /// An update of a stack.
     Update(&'a StackAddress, UpdateId),
     /// A Terraform state.
     State(&'a StateAddress),
-    /// An environment.
     Environment(&'a EnvironmentAddress),
 }
 

@@ -26,7 +26,6 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// The login.
     pub user: Option<String>,
-    /// The action.
     pub action: Option<String>,
     /// The project and the name of a stack.
     pub stack: Option<(String, String)>,

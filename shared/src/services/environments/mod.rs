@@ -207,7 +207,6 @@ pub struct Text {
     pub revision: u64,
     /// Its entity tag, for `If-Match`.
     pub etag: String,
-    /// The text.
     pub text: Bytes,
 }
 
@@ -440,9 +439,7 @@ pub async fn undelete(
 /// An environment in a list.
 #[derive(Debug)]
 pub struct Listed {
-    /// Its address.
     pub address: EnvironmentAddress,
-    /// Its head.
     pub head: EnvironmentHead,
 }
 

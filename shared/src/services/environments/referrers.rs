@@ -35,7 +35,6 @@ const READ_AT_ONCE: usize = 8;
 /// An environment that imports another one, or refers to it.
 #[derive(Debug)]
 pub struct Importer {
-    /// Its address.
     pub address: EnvironmentAddress,
     /// Its current revision.
     pub revision: u64,

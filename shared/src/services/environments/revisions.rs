@@ -19,9 +19,7 @@ const REASON_BYTES_MAX: usize = 1024;
 /// A revision in a list.
 #[derive(Debug)]
 pub struct Listed {
-    /// The number.
     pub number: u64,
-    /// The record.
     pub record: EnvironmentRevision,
     /// The tags that lead to it.
     pub tags: Vec<String>,

@@ -120,7 +120,6 @@ async fn waiting(ctx: &Context, id: UpdateId, since: Timestamp) -> Result<Option
 pub struct Stored {
     /// The organization.
     pub org: OrgName,
-    /// Stacks.
     pub stacks: u64,
     /// Terraform states.
     pub states: u64,

@@ -79,7 +79,6 @@ pub async fn get(ctx: &Context, caller: &Caller, address: &StackAddress) -> Resu
 /// The initial content of a stack.
 #[derive(Debug, Default)]
 pub struct NewStack {
-    /// The tags.
     pub tags: BTreeMap<String, String>,
     /// The first deployment, as `pulumi stack migrate` sends one.
     pub state: Option<Bytes>,

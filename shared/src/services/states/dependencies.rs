@@ -89,7 +89,6 @@ pub(super) fn graph<'a>(edges: impl IntoIterator<Item = &'a Edge>) -> Graph<Stat
 pub struct NewEdge {
     /// The state that has the output, or will have it.
     pub producer: StateRef,
-    /// The output.
     pub output: OutputName,
     /// The state that reads the output.
     pub consumer: StateRef,
@@ -102,7 +101,6 @@ pub struct NewEdge {
 /// An edge with the names of its states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The edge.
     pub edge: Edge,
     /// The state that has the output.
     pub producer: End,
@@ -115,7 +113,6 @@ pub struct Named {
 pub struct End {
     /// The address, or the last one before the deletion; `None` for an erased state.
     pub address: Option<StateAddress>,
-    /// Its id.
     pub id: StateId,
     /// Whether it was deleted.
     pub is_deleted: bool,

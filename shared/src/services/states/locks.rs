@@ -291,7 +291,6 @@ pub async fn unlock(
 pub struct Held {
     /// The locked state.
     pub state: Listed,
-    /// The holder.
     pub holder: StateHolder,
     /// Whether the state's policy lets another caller take it.
     pub has_expired: bool,

@@ -42,9 +42,7 @@ const PAGE: usize = 500;
 pub struct Node {
     /// Stack or state.
     pub kind: Kind,
-    /// Its id.
     pub id: String,
-    /// Its project.
     pub project: ProjectName,
     /// Its name in the project.
     pub name: String,

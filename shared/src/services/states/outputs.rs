@@ -41,9 +41,7 @@ pub enum Kind {
 pub struct Source {
     /// Stack or state.
     pub kind: Kind,
-    /// Its id.
     pub id: String,
-    /// Its project.
     pub project: ProjectName,
     /// Its name in the project.
     pub name: String,
@@ -54,7 +52,6 @@ pub struct Source {
 /// The name of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The name.
     pub name: String,
     /// Whether it is a secret, or contains one.
     pub is_secret: bool,

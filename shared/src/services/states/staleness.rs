@@ -39,7 +39,6 @@ const VERSIONS_PAGE: usize = 100;
 /// An edge with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// The edge.
     pub edge: Edge,
     /// The state that has the output.
     pub producer: End,
@@ -56,7 +55,6 @@ pub struct Judged {
 /// A state with its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The state.
     pub state: End,
     /// Whether it ran with the current values of its inputs.
     pub status: StateStatus,

@@ -34,7 +34,6 @@ pub(super) fn entry_write(ctx: &Context, id: UpdateId, update: &Update) -> Write
 /// The stored records of a preview, or of another update without an entry in the history.
 #[derive(Debug)]
 pub struct Previewed {
-    /// Its update ID.
     pub id: UpdateId,
     /// Its update record.
     pub update: Update,

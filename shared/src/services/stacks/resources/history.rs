@@ -23,7 +23,6 @@ const LINKS_MAX: usize = 4 * PAGE;
 /// A version that changed the resource.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The version.
     pub version: StackVersion,
     /// What it did.
     pub op: Op,

@@ -56,7 +56,6 @@ pub struct Listing {
 /// Where a page begins: all pages show the same version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The version.
     pub version: u64,
     /// The first row.
     pub row: u32,
@@ -380,7 +379,6 @@ pub(super) async fn each_edge(
 /// A resource that another one refers to, or that refers to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// Its row.
     pub row: Row,
     /// The ways of referring.
     pub kinds: Vec<EdgeKind>,
@@ -393,7 +391,6 @@ pub struct Detail {
     pub version: u64,
     /// The version from which on changes are known.
     pub since: u64,
-    /// Its row.
     pub row: Row,
     /// What its text shows.
     pub view: View,
