@@ -138,7 +138,7 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.sees("h2:has-text('Needed by')").await;
     page.sees("tr:has-text('Changed'):has-text('3')").await;
     page.sees("tr:has-text('Created'):has-text('1')").await;
-    page.sees(".graph").await;
+    page.sees(".graph .node:has-text('main')").await;
     page.click("[aria-label='What changed in version 3']").await;
     page.sees(".diff-path:text-is('cidr')").await;
     page.check_page("console-state-resource").await;
@@ -184,6 +184,8 @@ async fn a_resource_of_a_state_has_neighbors_history_and_values() {
     page.fill("[aria-label='Filter by name']", "nothing like it").await;
     page.sees("text=Nothing here is found by this filter").await;
     page.fill("[aria-label='Filter by name']", "").await;
+    // The table is below the map.
+    page.sees(".graph .node:has-text('net/prod')").await;
     page.click("td a:has-text('net/prod')").await;
     page.arrives(&format!("{console}{state}")).await;
 }

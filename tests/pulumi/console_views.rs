@@ -384,8 +384,12 @@ async fn graphs_are_folded_and_the_map_has_an_order() {
             page.sees(&format!("{row} td:last-child a:text-is('{}/dev')", projects[before])).await;
         }
     }
+    // The map stays on the page while the next one is laid out.
+    page.marks(".graph").await;
     page.fill("[aria-label='Filter by name']", "base").await;
     page.arrives(&format!("{console}/{ORG}/-/dependencies?q=base")).await;
+    page.sees(".graph[data-marked]:not(:has(.node:has-text('top/dev')))").await;
+    page.sees(".graph[data-marked] .node:has-text('shop/dev')").await;
     page.sees(&format!("main:not(:has({rows}:has(th:has-text('top/dev'))))")).await;
     assert_eq!(page.texts(&format!("{rows} th")).await, ["base/dev", "shop/dev"]);
 

@@ -258,6 +258,11 @@ impl Chromium {
         self.run(&json!({ "command": "see", "what": what })).await;
     }
 
+    /// Marks an element with `data-marked`, which it has as long as it is the same one.
+    pub async fn marks(&mut self, what: &str) {
+        self.run(&json!({ "command": "mark", "what": what })).await;
+    }
+
     /// Waits until the page has asked for nothing for half a second.
     pub async fn rests(&mut self) {
         self.run(&json!({ "command": "idle" })).await;

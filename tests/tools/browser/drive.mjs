@@ -73,6 +73,13 @@ function haveFocus(elements) {
   return elements.some((one) => one === active || one === chosen);
 }
 
+/** Waits for an element that is clicked. Parts that still load would move it from under the pointer. */
+async function comes(what) {
+  await page.waitForSelector(what);
+  // Some tests keep a page from its data, so this does not wait for ever.
+  await page.locator(".waiting").first().waitFor({ state: "hidden", timeout: 2_000 }).catch(() => {});
+}
+
 async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
   await context?.close();
   context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, locale: "en-US" });
@@ -109,9 +116,13 @@ async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
 const commands = {
   fresh,
   open: async ({ url }) => void (await page.goto(url)),
-  click: async ({ what }) => void (await page.click(what)),
+  click: async ({ what }) => {
+    await comes(what);
+    await page.click(what);
+  },
   // Clicks, and takes the file that the browser saves. No page is opened for it.
   save: async ({ what }) => {
+    await comes(what);
     const before = page.url();
     const [saved] = await Promise.all([page.waitForEvent("download"), page.click(what)]);
     const bytes = await readFile(await saved.path());
@@ -210,6 +221,8 @@ const commands = {
   select: async ({ what, value }) => void (await page.selectOption(what, value)),
   // Until nothing was asked for half a second.
   idle: async () => void (await page.waitForLoadState("networkidle")),
+  // A page that draws the element again, as another one, loses the mark.
+  mark: async ({ what }) => page.locator(what).evaluate((one) => one.setAttribute("data-marked", "")),
   see: async ({ what }) => void (await page.waitForSelector(what)),
   url: async () => page.url(),
   text: async () => page.innerText("body"),

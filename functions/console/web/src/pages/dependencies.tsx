@@ -65,17 +65,20 @@ function shownOf({ nodes, edges }: DependencyMap, words: string[], isStaleOnly: 
 function Drawn({ org, map, shown }: { org: string; map: DependencyMap; shown: Set<number> }) {
   const { nodes, edges } = useMemo(() => {
     const drawn = new Set([...shown].sort((a, b) => a - b).slice(0, DRAWN_MAX));
+    // Ids that the next map has too, so that a node keeps the focus.
+    const hrefs = map.nodes.map((node, place) => (drawn.has(place) ? hrefOf(org, node) : undefined));
     const nodes = map.nodes.flatMap((node, place): GraphNode[] => {
-      if (!drawn.has(place)) return [];
+      const href = hrefs[place];
+      if (href === undefined) return [];
       const [tone, word] = statusOf(node);
       const kind = `${node.kind === "stack" ? "Stack" : "State"}, ${word.toLowerCase()}`;
-      return [{ id: String(place), label: nameOf(node), kind, tone, href: hrefOf(org, node) }];
+      return [{ id: href, label: nameOf(node), kind, tone, href }];
     });
-    const edges = map.edges.flatMap(({ from, to, stale }): GraphEdge[] =>
-      drawn.has(from) && drawn.has(to)
-        ? [{ from: String(from), to: String(to), ...(stale && { tone: "warn" as const }) }]
-        : [],
-    );
+    const edges = map.edges.flatMap((edge): GraphEdge[] => {
+      const [from, to] = [hrefs[edge.from], hrefs[edge.to]];
+      if (from === undefined || to === undefined) return [];
+      return [{ from, to, ...(edge.stale && { tone: "warn" as const }) }];
+    });
     return { nodes, edges };
   }, [org, map, shown]);
   return (
@@ -86,7 +89,7 @@ function Drawn({ org, map, shown }: { org: string; map: DependencyMap; shown: Se
             The first {number(nodes.length)} of {number(shown.size)} are drawn. The filter finds others.
           </p>
         )}
-        <Suspense fallback={<Waiting rows={5} />}>
+        <Suspense fallback={<Waiting />}>
           <Graph label="Who reads the outputs of whom" nodes={nodes} edges={edges} />
         </Suspense>
         <p className="faint">

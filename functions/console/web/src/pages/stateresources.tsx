@@ -1,6 +1,6 @@
 // The resources of a Terraform state, as a tree by module; and one of them.
 
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useRouter, useSearch } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, Suspense, lazy, useEffect, useMemo, useRef, useState } from "react";
@@ -306,7 +306,10 @@ function Around({ state, address, version }: { state: State; address: string; ve
   const navigate = useNavigate({ from: ROUTE });
   const router = useRouter();
   const hops = search.hops ?? 1;
-  const found = useQuery(queries.stateNeighbours(state.id, address, version, state.version, hops));
+  const found = useQuery({
+    ...queries.stateNeighbours(state.id, address, version, state.version, hops),
+    placeholderData: keepPreviousData,
+  });
   const drawing = useMemo(() => {
     const hrefOf = (other: string) =>
       router.buildLocation({ to: ROUTE, params, search: { ...search, address: other } }).href;
@@ -335,7 +338,7 @@ function Around({ state, address, version }: { state: State; address: string; ve
               <p className="none">Nothing in this state depends on it, and it depends on nothing there.</p>
             ) : (
               drawing && (
-                <Suspense fallback={<Waiting rows={4} />}>
+                <Suspense fallback={<Waiting />}>
                   <Graph label="What it depends on, and what depends on it" {...drawing} />
                 </Suspense>
               )

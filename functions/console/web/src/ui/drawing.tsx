@@ -57,7 +57,8 @@ export function draw(nodes: Near[], edges: Needs[]): Drawing {
       const below = above ? `below ${above.name}` : "";
       drawn.set(id, { id, label: `${number(size)} × ${kind}`, kind: below, tone: "plain", href: above?.href });
     } else {
-      const id = String(index);
+      // The same in the next drawing, so that it keeps the focus.
+      const id = `page ${href}`;
       ids.push(id);
       drawn.set(id, { id, label, kind, tone: index === 0 ? "busy" : tone, href });
     }
@@ -67,7 +68,7 @@ export function draw(nodes: Near[], edges: Needs[]): Drawing {
     const [from, to] = [ids[edge.to], ids[edge.from]];
     if (from === undefined || to === undefined || from === to) continue;
     const tone = edge.isWeak ? "plain" : "busy";
-    const key = `${from} ${to}`;
+    const key = `${from} to ${to}`;
     if (tone === "busy" || !arrows.has(key)) arrows.set(key, { from, to, tone });
   }
   const isFolded = [...members.values()].some((size) => size >= FOLD_MIN);

@@ -45,11 +45,19 @@ const ARROWS: Record<string, [number, number]> = {
 const short = (text: string, max: number) =>
   text.length <= max ? text : `${text.slice(0, max - 11)}…${text.slice(-10)}`;
 
-function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
-  const [laid, setLaid] = useState<Laid>();
+/** A layout, and what it was made of: they fit each other only together. */
+interface Drawn {
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+  current: string | undefined;
+  laid: Laid;
+}
+
+/** The newest drawing that is ready. It stays while the next one is made, so what is around it does not move. */
+function useDrawn(nodes: GraphNode[], edges: GraphEdge[], current: string | undefined) {
+  const [drawn, setDrawn] = useState<Drawn>();
   const [isFailed, setFailed] = useState(false);
   useEffect(() => {
-    setLaid(undefined);
     setFailed(false);
     const worker = new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
     const giveUp = () => {
@@ -60,7 +68,7 @@ function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
     worker.onerror = giveUp;
     worker.onmessage = ({ data }: MessageEvent<Laid>) => {
       clearTimeout(timer);
-      setLaid(data);
+      setDrawn({ nodes, edges, current, laid: data });
     };
     const toLay: ToLay = {
       ids: nodes.map(({ id }) => id),
@@ -73,8 +81,8 @@ function useLayout(nodes: GraphNode[], edges: GraphEdge[]) {
       clearTimeout(timer);
       worker.terminate();
     };
-  }, [nodes, edges]);
-  return { laid, isFailed };
+  }, [nodes, edges, current]);
+  return { drawn, isFailed };
 }
 
 type Point = [number, number];
@@ -109,17 +117,22 @@ function Arrow({ points, tone }: { points: Point[]; tone: Tone | undefined }) {
  */
 export default function Graph({
   label,
-  nodes,
-  edges,
-  current,
+  ...wanted
 }: {
   label: string;
   nodes: GraphNode[];
   edges: GraphEdge[];
   current?: string;
 }) {
+  const { drawn, isFailed } = useDrawn(wanted.nodes, wanted.edges, wanted.current);
+  if (isFailed) return <Notice tone="warn">This browser could not draw the graph.</Notice>;
+  // About as high as a small graph.
+  if (!drawn) return <Waiting />;
+  return <Shown label={label} {...drawn} />;
+}
+
+function Shown({ label, nodes, edges, current, laid }: { label: string } & Drawn) {
   const router = useRouter();
-  const { laid, isFailed } = useLayout(nodes, edges);
   const [scale, setScale] = useState(AS_IT_IS);
   const [focused, setFocused] = useState<string>();
   const box = useRef<HTMLDivElement>(null);
@@ -127,18 +140,18 @@ export default function Graph({
   const at = [focused, current].find((id) => id !== undefined && known.has(id)) ?? nodes[0]?.id;
   const factor = SCALES[scale] ?? 1;
 
-  // What it is about may be far from its corner.
+  // What it is about may be far from its corner. While it does not move, the person decides what is in view.
+  const [x, y] = laid.nodes[nodes.findIndex(({ id }) => id === current)] ?? [];
   useEffect(() => {
-    const middle = laid?.nodes[nodes.findIndex(({ id }) => id === current)];
-    if (!middle || !box.current) return;
-    box.current.scrollLeft = middle[0] * factor - box.current.clientWidth / 2;
-    box.current.scrollTop = middle[1] * factor - box.current.clientHeight / 2;
-  }, [laid, nodes, current, factor]);
+    if (x === undefined || y === undefined || !box.current) return;
+    box.current.scrollLeft = x * factor - box.current.clientWidth / 2;
+    box.current.scrollTop = y * factor - box.current.clientHeight / 2;
+  }, [x, y, factor]);
 
   const press = (event: KeyboardEvent) => {
     const way = ARROWS[event.key];
-    const here = laid?.nodes[nodes.findIndex(({ id }) => id === at)];
-    if (!way || !here || !laid) return;
+    const here = laid.nodes[nodes.findIndex(({ id }) => id === at)];
+    if (!way || !here) return;
     event.preventDefault();
     const [dx, dy] = way;
     let nearest: { id: string; far: number } | undefined;
@@ -161,8 +174,6 @@ export default function Graph({
     router.history.push(href);
   };
 
-  if (isFailed) return <Notice tone="warn">This browser could not draw the graph.</Notice>;
-  if (!laid) return <Waiting rows={4} />;
   return (
     <div className="graph" role="group" aria-label={label} onKeyDown={press}>
       <div className="graph-tools">
