@@ -1,6 +1,5 @@
 //! Authenticates and authorizes each request once, by its row in the route table, before the body is read.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -11,7 +10,6 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures::future::{self, Either};
 
 use super::answer::accounted;
 use super::app::App;
@@ -24,6 +22,7 @@ use super::extract::{FromHead, from_head};
 use super::gateway::Gateway;
 use super::page;
 use super::path::UpdatePath;
+use super::prefetch::Prefetch;
 use super::request_context::RequestContext;
 use super::response::takes_gzip;
 use super::route::{Auth, Group, Route};
@@ -156,13 +155,10 @@ async fn admit(
                 Some(browser) => of_console(app, route, context, &browser).await?,
                 None => {
                     let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
-                    let authenticated = async {
-                        match route.tells_who_asks() {
-                            true => tokens::identify(app, token).await,
-                            false => tokens::authenticate(app, token).await,
-                        }
-                    };
-                    with_prefetch(app, context, authenticated, |caller| caller).await?
+                    let prefetch = Prefetch::of(app, route, context);
+                    let known = prefetch.known();
+                    let authenticated = tokens::authenticate_telling(app, token, || known.tell());
+                    prefetch.during(app, authenticated, |caller| caller).await?
                 }
             };
             let requester = caller.requester();
@@ -190,7 +186,7 @@ async fn admit(
                 }
             };
             let (caller, ended) =
-                with_prefetch(app, context, authenticated, |(caller, _ended)| caller).await?;
+                Prefetch::of(app, route, context).during(app, authenticated, |(caller, _)| caller).await?;
             let requester = caller.requester();
             context.asked_by(requester.clone());
             let caller = authorize(app, route, caller, context, ended).await?;
@@ -215,30 +211,6 @@ async fn admit(
             Some(permit)
         }
     })
-}
-
-/// Authenticates. At the same time, not after it, reads who may do what in the organization that the path names, into
-/// the cache. A failure of that is found again where the answer is needed. A caller who is not a member does not wait for
-/// it: the time would tell whether somebody uses the organization.
-async fn with_prefetch<T>(
-    app: &App,
-    context: &RequestContext,
-    authenticating: impl Future<Output = Result<T, Error>>,
-    caller: impl Fn(&T) -> &Caller,
-) -> Result<T, Error> {
-    let Some(org) = context.org() else { return authenticating.await };
-    let authenticating = pin!(authenticating);
-    let reading = pin!(access::of(app, &org));
-    match future::select(authenticating, reading).await {
-        Either::Left((authenticated, reading)) => {
-            let authenticated = authenticated?;
-            if caller(&authenticated).is_member(&org) {
-                let _ = reading.await;
-            }
-            Ok(authenticated)
-        }
-        Either::Right((_, authenticating)) => authenticating.await,
-    }
 }
 
 /// The caller with the right that this row needs. Refuses at once a caller who is known to lack it. An expired
@@ -285,7 +257,8 @@ async fn of_console(
 ) -> Result<Caller, Failure> {
     let cookie = browser.cookie(Cookie::Session).ok_or(SignInError::NoSession)?;
     let authenticated = sessions::authenticate(app, cookie);
-    let session = with_prefetch(app, context, authenticated, |session| &session.caller).await?;
+    let prefetch = Prefetch::of(app, route, context);
+    let session = prefetch.during(app, authenticated, |session| &mut session.caller).await?;
     if route.reveals() && route.method == Method::GET {
         return Err(SignInError::RevealedByPost.into());
     }

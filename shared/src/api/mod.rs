@@ -19,6 +19,7 @@ pub mod metrics;
 mod page;
 mod parameters;
 mod path;
+mod prefetch;
 mod query;
 mod ready;
 mod request_context;

@@ -169,6 +169,13 @@ impl RequestContext {
         self.facts().org.clone()
     }
 
+    /// The address of the stack, if the path names it.
+    pub(super) fn address(&self) -> Option<StackAddress> {
+        let facts = self.facts();
+        let (org, project, stack) = (facts.org.clone()?, facts.project.clone()?, facts.stack.clone()?);
+        Some(StackAddress { org, project, stack })
+    }
+
     /// The project and the name of the stack, state or environment, if the path names it.
     pub(super) fn unit(&self) -> Option<(ProjectName, String)> {
         let facts = self.facts();

@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::Error;
+use super::ahead::{Ahead, Search};
 use crate::context::Context;
 use crate::domain::access::{self, Access, Actor, Scope};
 use crate::domain::claims::Bearer;
-use crate::domain::names::{Login, OrgName};
+use crate::domain::names::{Login, OrgName, StackAddress};
 use crate::domain::principal::Principal;
 use crate::domain::role::{Right, Rights, Role};
 use crate::domain::update::Requester;
@@ -59,6 +60,7 @@ pub struct Caller {
     /// Whether the request was sent with an access token: organizations may limit the time that these have left.
     is_by_access_token: bool,
     addressed: Arc<AddressedOrg>,
+    ahead: Ahead,
 }
 
 /// The organization that a request turned out to address, for the audit record. A request may name it only by the ID
@@ -95,7 +97,14 @@ impl Caller {
             Some(only) => user.only_in(only),
             None => user,
         };
-        Self { user, token, needs: Right::Admin, is_by_access_token: false, addressed: Arc::default() }
+        Self {
+            user,
+            token,
+            needs: Right::Admin,
+            is_by_access_token: false,
+            addressed: Arc::default(),
+            ahead: Ahead::default(),
+        }
     }
 
     /// This caller with an access token, and not with a password or a certificate.
@@ -108,6 +117,16 @@ impl Caller {
     #[must_use]
     pub fn asking_for(self, needs: Right) -> Self {
         Self { needs, ..self }
+    }
+
+    /// Adds the search for the stack that the path of the request names.
+    pub(crate) fn look_ahead(&mut self, search: Search) {
+        self.ahead = Ahead::of(search);
+    }
+
+    /// Takes the search for this stack, if one has begun.
+    pub(super) fn search(&self, address: &StackAddress) -> Option<Search> {
+        self.ahead.take(address)
     }
 
     /// What the requests of this caller and its clones turned out to address.

@@ -14,13 +14,16 @@ use serde_json::{Value, json};
 use statewright_shared::adapters::{
     Calls, Counter, Counting, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock, SystemIds,
 };
+use statewright_shared::domain::names::Login;
 use statewright_shared::domain::role::Role;
+use statewright_shared::layout::SignedInBy;
 use statewright_shared::ports::{
     Blob, BlobKey, Blobs, CommitError, DataKey, Ids, Item, ItemKey, KeyContext, Keys, KeysError, Ledger,
     Page, PortError, Query, WrappedKey, Write,
 };
 use statewright_shared::services::audit;
-use statewright_tests::app::{ORG, TestApp};
+use statewright_shared::services::identity::sessions;
+use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::meter::Usage;
 
@@ -434,25 +437,49 @@ async fn i10_cheap_a_caller_with_grants_costs_what_an_admin_does() {
     }
 }
 
-/// The first page of the resources, which people wait for. On functions, a process that does not know the caller
-/// yet reads the token and its owner first. The page itself takes the name, the head and a part of the index.
+/// The first page of the resources, which people wait for: on functions often a process that knows nothing. It reads the
+/// credentials and the name of the stack, then the caller, the rights and the head, and then a part of the index.
 #[tokio::test]
 async fn i10_cheap_the_first_resources_take_three_calls() {
     let (app, counter) = counted().await;
     let stack = Stack::new(&app).await;
     let names: Vec<String> = (0..1_000).map(|number| format!("r{number}")).collect();
     stack.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let (knows_nobody, knows_the_caller) = (app.another_process("n").await, app.another_process("k").await);
-    knows_the_caller.get(&format!("/api/orgs/{ORG}/rights")).send().await.expect(200);
+    let login = Login::parse(USER).unwrap();
+    let begun = sessions::begin(&app.context, &login, SignedInBy::Password, "Firefox").await.unwrap();
+    let [token, session, caller] =
+        [app.another_process("t").await, app.another_process("s").await, app.another_process("c").await];
+    caller.get(&format!("/api/orgs/{ORG}/rights")).send().await.expect(200);
     counter.take();
-    let page = stack.at(&knows_the_caller).get("/resources").send().await.expect(200);
+    let page = stack.at(&token).get("/resources").send().await.expect(200);
     assert_eq!(page["total"], 1_000);
-    let page = counter.take();
-    assert_eq!(describe_calls(page), "2 get, 1 blob get (3)");
-    stack.at(&knows_nobody).get("/resources").send().await.expect(200);
-    let all = counter.take();
-    assert!(all.in_sequence <= page.in_sequence + 2, "{}", describe_calls(all));
-    assert_eq!((all.blob_gets, all.ledger_queries), (page.blob_gets, page.ledger_queries));
+    assert_eq!(describe_calls(counter.take()), "6 get, 1 blob get (3)", "with a token");
+    let call = stack.at(&session).get("/resources").anonymous().header("x-statewright-console", "1");
+    let call = call.header("cookie", &format!("statewright={}", begun.cookie));
+    assert_eq!(call.header("sec-fetch-site", "same-origin").send().await.expect(200), page);
+    assert_eq!(describe_calls(counter.take()), "5 get, 1 blob get (3)", "with a session");
+    stack.at(&caller).get("/resources").send().await.expect(200);
+    assert_eq!(describe_calls(counter.take()), "2 get, 1 blob get (3)", "by a known caller");
+}
+
+/// What a request reads besides its credentials before these are found is one item, and none that is known already.
+#[tokio::test]
+async fn i10_cheap_an_unknown_token_causes_one_more_read() {
+    let (app, counter) = counted().await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let cold = app.another_process("cold").await;
+    let reads = async |path: &str| {
+        counter.take();
+        cold.get(path).token("swt_unknown").send().await.refused(401);
+        let Calls { ledger_gets, ledger_queries, blob_gets, .. } = counter.take();
+        (ledger_gets, ledger_queries + blob_gets)
+    };
+    let resources = format!("{}/resources", stack.path);
+    assert_eq!(reads(&resources).await, (2, 0), "the token, and the name of the stack");
+    assert_eq!(reads(&resources).await, (2, 0), "the name again: nothing was learned of it");
+    cold.get(&format!("/api/orgs/{ORG}/rights")).send().await.expect(200);
+    assert_eq!(reads(&resources).await, (1, 0), "the rights in the organization are known");
 }
 
 /// The pages of the console ask for locks each minute, and for the map when it is open.

@@ -79,7 +79,15 @@ impl Shown<'_> {
 /// # Errors
 /// [`AccessError`] unless the token is known and valid.
 pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
-    let (caller, _) = authenticate_run(ctx, Shown::Token(token), Duration::ZERO).await?;
+    authenticate_telling(ctx, token, || ()).await
+}
+
+/// The same. Calls `tell` when a token that has not expired was found in the store, before its owner is read.
+///
+/// # Errors
+/// As [`authenticate`].
+pub async fn authenticate_telling(ctx: &Context, token: &str, tell: impl FnOnce()) -> Result<Caller, Error> {
+    let (caller, _) = identify(ctx, Shown::Token(token), Duration::ZERO, tell).await?;
     Ok(caller)
 }
 
@@ -104,15 +112,14 @@ pub async fn authenticate_run(
     shown: Shown<'_>,
     grace: Duration,
 ) -> Result<(Caller, Option<Timestamp>), Error> {
-    accept(ctx, shown, grace, User::stops).await
+    identify(ctx, shown, grace, || ()).await
 }
 
-/// `ends` tells when a token of this user with this expiry ends.
-async fn accept(
+async fn identify(
     ctx: &Context,
     shown: Shown<'_>,
     grace: Duration,
-    ends: fn(&User, Option<Timestamp>) -> Option<Timestamp>,
+    tell: impl FnOnce(),
 ) -> Result<(Caller, Option<Timestamp>), Error> {
     let now = ctx.now();
     let hash = shown.hash();
@@ -125,6 +132,9 @@ async fn accept(
             let unknown = || shown.is_unknown();
             let item = store::get(ctx, &Token::key(&hash)).await?.ok_or_else(unknown)?;
             let token = Token::decode(&item.value)?;
+            if token.expires.is_none_or(|expires| expires > now) {
+                tell();
+            }
             let (user, due) = futures::join!(
                 principals::find(ctx, &token.of, &token.login),
                 last_use::due(ctx, &token, item.expires)

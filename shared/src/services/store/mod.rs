@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod compression;
 pub(super) mod deletion;
 pub(super) mod due;
+pub(super) mod located;
 pub mod page;
 pub(super) mod protection;
 pub(super) mod resource_index;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+pub use super::located::Located;
 use crate::account;
 use crate::cache::REMEMBERED_FOR;
 use crate::context::Context;
@@ -14,16 +15,8 @@ use crate::services::caller::Caller;
 use crate::services::error::{StackError, UpdateError};
 use crate::services::{Error, store};
 
-/// A stack that was found.
-#[derive(Debug, Clone)]
-pub struct Located {
-    /// The ID of the stack.
-    pub id: StackId,
-    /// The head, as it was read.
-    pub head: Stored<StackHead>,
-}
-
-/// Finds a stack for a caller. Takes one read of the head if the name is cached, otherwise two reads in sequence.
+/// Finds a stack for a caller. Takes one read of the head if the name is cached, otherwise two reads in sequence. A request
+/// may have begun them before its caller was known.
 ///
 /// # Errors
 /// [`StackError::NotFound`] when it does not exist, and also when the caller may not see its organization;
@@ -32,7 +25,11 @@ pub async fn locate(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
     let missing = || Error::Stack(StackError::NotFound(address.clone()));
     // Checked before anything is read, so that the response time does not reveal what exists.
     caller.check_stack(ctx, address, missing).await?;
-    find(ctx, address).await?.ok_or_else(missing)
+    let found = match caller.search(address) {
+        Some(search) => search.found().await?,
+        None => find(ctx, address).await?,
+    };
+    found.ok_or_else(missing)
 }
 
 /// Finds the stack whose data keys a request uses. Like [`locate`]; if no stack has that name, finds the one that had it
@@ -73,23 +70,43 @@ pub(crate) async fn find_renamed(
 
 /// Finds a stack by its address, without checking a caller.
 pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
-    let is_it = |head: &Stored<StackHead>| head.value.address == *address && head.value.deleted.is_none();
     if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
-        if let Some(head) = store::read(ctx, &StackHead::key(id)).await?
-            && is_it(&head)
-        {
-            return Ok(Some(Located { id, head }));
+        if let Some(located) = with_head(ctx, address, id).await? {
+            return Ok(Some(located));
         }
         ctx.memory.names.forget(address);
     }
-    let Some(name) = store::read(ctx, &StackEntry::key(address)).await? else { return Ok(None) };
-    let id = name.value.id;
-    let Some(head) = store::read(ctx, &StackHead::key(id)).await? else { return Ok(None) };
-    if !is_it(&head) {
-        return Ok(None);
+    find_after(ctx, address, async {}).await
+}
+
+/// [`find`] for a stack of which nothing is cached. Reads no more than the name until `known` ends.
+pub(crate) async fn find_after(
+    ctx: &Context,
+    address: &StackAddress,
+    known: impl Future<Output = ()>,
+) -> Result<Option<Located>, Error> {
+    let name = store::read(ctx, &StackEntry::key(address)).await;
+    known.await;
+    let Some(name) = name? else { return Ok(None) };
+    let located = with_head(ctx, address, name.value.id).await?;
+    if let Some(Located { id, .. }) = &located {
+        ctx.memory.names.put(address.clone(), ctx.now(), *id);
     }
-    ctx.memory.names.put(address.clone(), ctx.now(), id);
-    Ok(Some(Located { id, head }))
+    Ok(located)
+}
+
+/// The stack with this ID and its head, if it has this address.
+async fn with_head(ctx: &Context, address: &StackAddress, id: StackId) -> Result<Option<Located>, Error> {
+    let head = store::read(ctx, &StackHead::key(id)).await?;
+    let head = head.filter(|head| head.value.address == *address && head.value.deleted.is_none());
+    Ok(head.map(|head| Located { id, head }))
+}
+
+/// Whether neither the name of a stack nor the rights in its organization are cached.
+pub(crate) fn is_news(ctx: &Context, address: &StackAddress) -> bool {
+    let (memory, now) = (&ctx.memory, ctx.now());
+    memory.names.get(address, now, REMEMBERED_FOR).is_none()
+        && memory.access.get(&address.org, now, REMEMBERED_FOR).is_none()
 }
 
 pub(crate) async fn read_name(ctx: &Context, address: &StackAddress) -> Result<Stored<StackEntry>, Error> {

@@ -1,0 +1,129 @@
+//! What a request reads while its caller is being found, so that it waits for fewer calls in sequence: who may do what in
+//! the organization that its path names, and the stack.
+//!
+//! Until its credentials were found in the store, that is one read: the rights, or the name of the stack. So a request
+//! without valid credentials causes no more reads for naming a stack. Only callers who may see what was read wait for it:
+//! the time of an answer does not tell what exists. A failure is found again where the answer is needed.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task;
+
+use axum::http::Method;
+use futures::future::maybe_done;
+use tokio::sync::SetOnce;
+
+use super::app::App;
+use super::request_context::RequestContext;
+use super::route::{Group, Route};
+use crate::domain::names::OrgName;
+use crate::services::Error;
+use crate::services::ahead::Search;
+use crate::services::caller::Caller;
+use crate::services::store::{access, stack_lookup};
+
+/// Whether the credentials of a request were found in the store.
+#[derive(Clone, Default)]
+pub(super) struct Known(Arc<SetOnce<()>>);
+
+impl Known {
+    /// Tells that they were found.
+    pub(super) fn tell(&self) {
+        // It may have been told before.
+        let _ = self.0.set(());
+    }
+
+    async fn wait(&self) {
+        self.0.wait().await;
+    }
+}
+
+/// The reads of one request.
+pub(super) struct Prefetch {
+    org: Option<OrgName>,
+    search: Option<Search>,
+    /// Whether the name of the stack is read first, and the rights after the credentials were found.
+    is_name_first: bool,
+    known: Known,
+}
+
+impl Prefetch {
+    /// The reads of a request for this row. Nothing is read yet.
+    pub(super) fn of(app: &App, route: &Route, context: &RequestContext) -> Self {
+        let known = Known::default();
+        let address = context.address().filter(|_| finds_stack(route));
+        let is_name_first = address.as_ref().is_some_and(|address| stack_lookup::is_news(app, address));
+        let search = address.map(|address| {
+            let (app, known, sought) = (app.clone(), known.clone(), address.clone());
+            Search::new(address, async move {
+                match is_name_first {
+                    true => stack_lookup::find_after(&app, &sought, known.wait()).await,
+                    false => {
+                        known.wait().await;
+                        stack_lookup::find(&app, &sought).await
+                    }
+                }
+            })
+        });
+        Self { org: context.org(), search, is_name_first, known }
+    }
+
+    /// What authentication tells when it has found the credentials.
+    pub(super) fn known(&self) -> Known {
+        self.known.clone()
+    }
+
+    /// Authenticates, and reads at the same time. The caller gets the search for the stack.
+    pub(super) async fn during<T>(
+        self,
+        app: &App,
+        authenticating: impl Future<Output = Result<T, Error>>,
+        caller: impl Fn(&mut T) -> &mut Caller,
+    ) -> Result<T, Error> {
+        let Self { org, mut search, is_name_first, known } = self;
+        let Some(org) = org else { return authenticating.await };
+        let rights = async {
+            if is_name_first {
+                known.wait().await;
+            }
+            let _ = access::of(app, &org).await;
+        };
+        let mut authenticating = pin!(authenticating);
+        let mut rights = pin!(maybe_done(rights));
+        let mut authenticated = beside(authenticating.as_mut(), |cx| {
+            let _ = rights.as_mut().poll(cx);
+            search.iter_mut().for_each(|search| search.go_on(cx));
+        })
+        .await?;
+        known.tell();
+        let caller = caller(&mut authenticated);
+        if caller.is_member(&org) {
+            beside(rights.as_mut(), |cx| search.iter_mut().for_each(|search| search.go_on(cx))).await;
+        }
+        if let Some(search) = search {
+            caller.look_ahead(search);
+        }
+        Ok(authenticated)
+    }
+}
+
+/// Whether the handler of this row finds the stack of its path before it reads anything else.
+fn finds_stack(route: &Route) -> bool {
+    let is_of_stack = route.path.starts_with("/api/stacks/{org}/{project}/{stack}");
+    route.method == Method::GET && route.group == Group::Read && is_of_stack
+}
+
+/// Waits for `first`. Until then, `others` go on each time that it does.
+fn beside<F: Future>(
+    mut first: Pin<&mut F>,
+    mut others: impl FnMut(&mut task::Context<'_>),
+) -> impl Future<Output = F::Output> {
+    poll_fn(move |cx| {
+        let polled = first.as_mut().poll(cx);
+        if polled.is_pending() {
+            others(cx);
+        }
+        polled
+    })
+}
