@@ -231,7 +231,7 @@ async fn make_at_once(ring: Ring) {
     let id = begun.update.to_string();
     let claims = updates::tokens::verify(other, &begun.token, &id).await.unwrap();
     updates::tokens::check(&claims, address, &id).unwrap();
-    updates::cancel(other, caller, address, &begun.update.to_string()).await.unwrap();
+    updates::cancel(other, caller, address, &id, None).await.unwrap();
     scene.check().await;
     scene.finish().await;
 }

@@ -199,7 +199,8 @@ impl Scene {
             }
             Step::Complete => updates::complete(ctx, &self.held_claims(), Outcome::Succeeded).await?,
             Step::Cancel => {
-                updates::cancel(ctx, caller, address, &self.held_claims().update.to_string()).await?;
+                let update = self.held_claims().update.to_string();
+                updates::cancel(ctx, caller, address, &update, None).await?;
             }
             Step::Import(number) => {
                 let text = Bytes::from(self.whole_with(number).to_string());

@@ -419,7 +419,7 @@ async fn an_update_with_too_much_detail_is_refused_at_once() {
             Ok(begun) => {
                 taken += 1;
                 let id = begun.started.update.to_string();
-                updates::cancel(&process, &scene.caller, &scene.address, &id).await.unwrap();
+                updates::cancel(&process, &scene.caller, &scene.address, &id, None).await.unwrap();
             }
             Err(error) => {
                 refused += 1;

@@ -114,6 +114,9 @@ pub struct Seal {
     pub at: Timestamp,
     /// The process that sealed the log and publishes first; others wait (see [`PUBLISHER_HEAD_START`]).
     pub publisher: String,
+    /// Why a person cancelled it, for the audit record that publishing writes. Absent in seals of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// How long other processes wait for the process that sealed to publish.

@@ -116,7 +116,7 @@ mod tests {
 #[cfg(test)]
 pub(super) mod examples {
     use super::super::payload::examples::in_blob;
-    use super::super::update::examples::seal;
+    use super::super::update::examples::{because, seal};
     use super::*;
     use crate::domain::update::{Outcome, SealedBy};
     use crate::layout::formats::*;
@@ -133,6 +133,8 @@ pub(super) mod examples {
         files.hold("slot-verbatim.v1", &slot(Content::Verbatim(numbered(1, blob))), b"");
         let delta = Content::Delta(numbered(2, Payload::Inline));
         files.hold("slot-delta.v1", &slot(delta), b"\x1f\x8b\x00gzip");
+        let cancelled = because(seal(Outcome::Cancelled, SealedBy::Cancel(login("bob"))));
+        files.hold("slot-seal-because.v1", &slot(Content::Seal(cancelled)), b"");
         let seal = Content::Seal(seal(Outcome::Succeeded, SealedBy::Client));
         files.hold("slot-seal.v1", &slot(seal), b"");
     }

@@ -21,7 +21,11 @@ pub(super) mod examples {
     use crate::layout::formats::*;
 
     pub(crate) fn seal(outcome: Outcome, by: SealedBy) -> Seal {
-        Seal { slot: 3, outcome, by, at: LATER, publisher: "server".to_owned() }
+        Seal { slot: 3, outcome, by, at: LATER, publisher: "server".to_owned(), reason: None }
+    }
+
+    pub(crate) fn because(seal: Seal) -> Seal {
+        Seal { reason: Some("the runner is gone".to_owned()), ..seal }
     }
 
     fn update(status: Status) -> Update {
@@ -47,7 +51,9 @@ pub(super) mod examples {
         let bound = Update { user_made: Some(CREATED), renewed_by, ..running };
         files.hold("update-bound.v1", &bound, b"");
         let cancelled = seal(Outcome::Cancelled, SealedBy::Cancel(login("bob")));
-        files.hold("update-sealed.v1", &update(Status::Sealed { since: CREATED, seal: cancelled }), b"");
+        let sealed = |seal| update(Status::Sealed { since: CREATED, seal });
+        files.hold("update-sealed.v1", &sealed(cancelled.clone()), b"");
+        files.hold("update-sealed-because.v1", &sealed(because(cancelled)), b"");
         let by = SealedBy::Expiry;
         let ended = Status::Ended { since: CREATED, at: LATER, outcome: Outcome::Succeeded, by };
         files.hold("update-ended.v1", &update(ended), b"");

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use statewright_shared::adapters::{MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::adapters::{Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::domain::role::Role;
+use statewright_shared::domain::update::PUBLISHER_HEAD_START;
 use statewright_shared::layout::{AuditDay, AuditErased, AuditRecord, AuditRoot, Record, delete, put_bytes};
 use statewright_shared::ports::{BlobKey, Blobs, Expect, Ids, Inventory, Item, Ledger, Order};
 use statewright_shared::services::audit;
@@ -135,6 +136,37 @@ async fn the_trail_has_the_reason_of_a_cancel() {
             "alice update.cancel web/dev".to_owned(),
         ]
     );
+}
+
+#[tokio::test]
+async fn the_reason_of_a_cancel_outlives_its_process() {
+    let (ids, faults): (Arc<dyn Ids>, _) = (Arc::new(SeededIds::new(1)), Faults::none());
+    let app = TestApp::memory_with(
+        Arc::new(MemoryLedger::new()),
+        Arc::new(Faulty::new(MemoryBlobs::new(), faults.clone())),
+        Arc::new(MemoryKeys::new(Arc::clone(&ids))),
+        ids,
+    )
+    .await;
+    let stack = Stack::new(&app).await;
+    let run = stack.begin().await;
+    run.append(&[stack.made(1, "a")]).await.expect(204);
+    // The log is sealed, and nothing is published.
+    faults.fail_at(1, Fault::DeathBefore);
+    let body = json!({ "reason": "the runner is gone" });
+    tokio::select! {
+        answer = app.post(&format!("{}/update/{}/cancel", stack.path, run.id), &body).send() => {
+            panic!("the process lives: {}", answer.status)
+        }
+        () = faults.death() => {}
+    }
+    app.advance(PUBLISHER_HEAD_START + Duration::from_secs(1));
+    let other = app.another_process("other").await;
+    assert_eq!(stack.at(&other).resources().await, ["a"]);
+    let cancelled = "alice update.cancel web/dev: begun by alice (first-start); the runner is gone";
+    let all: Vec<String> =
+        events(&app, "").await.into_iter().map(|line| line.replace(&stack.project, "web")).collect();
+    assert!(all.iter().any(|line| line == cancelled), "{all:?}");
 }
 
 #[tokio::test]

@@ -298,7 +298,8 @@ async fn an_update_with_a_damaged_last_slot_is_published_without_it() {
     overwrite(&app, &last, b"\xff").await;
     // Another process does not have the tail in its cache.
     let other = app.another_process("other").await;
-    let refused = updates::cancel(&other.context, &operator(&app).await, &address(&stack), &run.id).await;
+    let operator = operator(&app).await;
+    let refused = updates::cancel(&other.context, &operator, &address(&stack), &run.id, None).await;
     assert!(matches!(refused, Err(Error::Broken(_) | Error::TooNew(_))), "{refused:?}");
     run.append(&[stack.made(4, "four")]).await.refused(403);
     app.advance(std::time::Duration::from_secs(60));
@@ -485,7 +486,7 @@ async fn the_holder_of_a_stack_is_shown_and_its_update_ended() {
     run.append(&[stack.made(1, "a")]).await.expect(204);
     let holder = updates::holder(&app.context, &operator, &address(&stack)).await.unwrap().unwrap();
     assert_eq!((holder.update.to_string(), holder.last_write.is_some()), (run.id.clone(), true));
-    updates::cancel(&app.context, &operator, &address(&stack), &run.id).await.unwrap();
+    updates::cancel(&app.context, &operator, &address(&stack), &run.id, None).await.unwrap();
     let fenced = run.append(&[stack.made(2, "b")]).await.refused(403);
     assert!(fenced.contains("operator cancelled the update"), "{fenced}");
     assert_eq!(stack.resources().await, ["a"]);

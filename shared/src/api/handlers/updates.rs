@@ -204,14 +204,17 @@ pub(crate) async fn cancel(
     // The CLI sends no body.
     let sent: Option<CancelUpdate> = if body.text.is_empty() { None } else { body.parse()? };
     let reason = sent.and_then(|sent| sent.reason);
-    let reason = shortened(reason.as_deref().unwrap_or_default().trim());
-    // The record in the trail, which the cancel commits, adds who began the update.
-    if !reason.is_empty() {
+    let reason = reason.map(|reason| shortened(reason.trim())).filter(|reason| !reason.is_empty());
+    // The record of a preview's cancel has the reason alone.
+    if let Some(reason) = &reason {
         context.detail(reason.clone());
     }
-    let by = updates::cancel(&app, &caller, &address, &update).await?;
+    let by = updates::cancel(&app, &caller, &address, &update, reason.clone()).await?;
     let begun = format!("begun by {} ({})", by.login, by.token);
-    context.detail(if reason.is_empty() { begun } else { format!("{begun}; {reason}") });
+    context.detail(match reason {
+        Some(reason) => format!("{begun}; {reason}"),
+        None => begun,
+    });
     no_content()
 }
 

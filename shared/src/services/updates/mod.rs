@@ -448,7 +448,8 @@ pub async fn complete(ctx: &Context, claims: &Claims, outcome: Outcome) -> Resul
     // The seal needs the tail: it is read in parallel with the record.
     let tail = async { if claims.dry_run { Ok(0) } else { log::tail(ctx, claims.update).await } };
     let (record, tail) = futures::try_join!(read_own(ctx, claims), tail)?;
-    let ended = seal_and_publish(ctx, claims.update, record, Some(tail), outcome, SealedBy::Client).await;
+    let end = publish::End::new(outcome, SealedBy::Client);
+    let ended = seal_and_publish(ctx, claims.update, record, Some(tail), end).await;
     ended.map_err(|error| match error {
         Error::Update(UpdateError::NotNow(why)) => fenced(why),
         other => other,
@@ -465,7 +466,8 @@ pub async fn holder(ctx: &Context, caller: &Caller, address: &StackAddress) -> R
 }
 
 /// Ends an update at a user's request: its client is refused from then on, and what it saved is published. Canceling a
-/// cancelled update succeeds. Returns the requester who began the update.
+/// cancelled update succeeds. The audit record has the reason, also if another process publishes. Returns the requester
+/// who began the update.
 ///
 /// # Errors
 /// [`UpdateError::NothingToCancel`] when the stack's last update is over, [`UpdateError::NotNow`] when an older one is;
@@ -475,6 +477,7 @@ pub async fn cancel(
     caller: &Caller,
     address: &StackAddress,
     update: &str,
+    reason: Option<String>,
 ) -> Result<Requester, Error> {
     let (located, id, record) = stack_lookup::update(ctx, caller, address, update).await?;
     let what = What { own: "canceling your update", others: "canceling another user's update" };
@@ -482,7 +485,8 @@ pub async fn cancel(
     standing.check_may_end(&taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
-    let ended = seal_and_publish(ctx, id, record, None, Outcome::Cancelled, by).await;
+    let end = publish::End { outcome: Outcome::Cancelled, by, reason };
+    let ended = seal_and_publish(ctx, id, record, None, end).await;
     ended.map_err(|error| match error {
         Error::Update(UpdateError::NotNow(NotNow::Over { outcome, by, at }))
             if located.head.value.last == Some(id) =>
@@ -499,12 +503,12 @@ async fn seal_and_publish(
     id: UpdateId,
     mut record: Stored<Update>,
     tail: Option<u64>,
-    outcome: Outcome,
-    by: SealedBy,
+    end: publish::End,
 ) -> Result<(), Error> {
+    let publish::End { outcome, by, .. } = &end;
     // An end by the client is not the same as one by a cancel or an expiry: the client must learn that it was fenced out.
     let is_same = |ended: Outcome, who: &SealedBy| {
-        ended == outcome && (*who == SealedBy::Client) == (by == SealedBy::Client)
+        ended == *outcome && (*who == SealedBy::Client) == (*by == SealedBy::Client)
     };
     let mut attempts = Attempts::at("the update");
     loop {
@@ -517,7 +521,7 @@ async fn seal_and_publish(
             Status::NotStarted | Status::Running { .. } | Status::Sealed { .. } | Status::Ended { .. } => {}
         }
         if record.value.dry_run {
-            let command = Command::EndDryRun(outcome, by.clone());
+            let command = Command::EndDryRun(*outcome, by.clone());
             let next = record.value.decide(command, ctx.now()).map_err(UpdateError::NotNow)?;
             let writes = vec![update_write(ctx, id, record.unchanged(), &next)];
             let action = if matches!(by, SealedBy::Cancel(_)) { "update.cancel" } else { "update.end" };
@@ -529,7 +533,7 @@ async fn seal_and_publish(
                 return Ok(());
             }
         } else if let Some(sealed) =
-            publish::seal(ctx, id, &record, tail, outcome, by.clone(), Command::Seal).await?
+            publish::seal(ctx, id, &record, tail, end.clone(), Command::Seal).await?
         {
             return publish::publish(ctx, id, sealed).await;
         }

@@ -36,6 +36,21 @@ const FETCHES_AT_ONCE: usize = 16;
 /// The time between two checks whether another process has published.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// How an update ends, and who ends it.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) outcome: Outcome,
+    pub(super) by: SealedBy,
+    /// Why a person cancels it, if that was said.
+    pub(super) reason: Option<String>,
+}
+
+impl End {
+    pub(super) fn new(outcome: Outcome, by: SealedBy) -> Self {
+        Self { outcome, by, reason: None }
+    }
+}
+
 /// Seals an update's log and returns the sealed update. `None` if it changed after `record` was read: the caller reads
 /// and decides again. `tail` is the number of the last slot, if the caller knows it; if this process appended a moment
 /// ago, it is known without a read.
@@ -47,8 +62,7 @@ pub(super) async fn seal(
     id: UpdateId,
     record: &Stored<Update>,
     mut tail: Option<u64>,
-    outcome: Outcome,
-    by: SealedBy,
+    end: End,
     command: impl Fn(Seal) -> Command,
 ) -> Result<Option<Stored<Update>>, Error> {
     let mut attempts = Attempts::at("the update's log");
@@ -60,7 +74,8 @@ pub(super) async fn seal(
         };
         let slot = tail + 1;
         let at = ctx.now();
-        let seal = Seal { slot, outcome, by: by.clone(), at, publisher: ctx.publisher.clone() };
+        let End { outcome, by, reason } = end.clone();
+        let seal = Seal { slot, outcome, by, at, publisher: ctx.publisher.clone(), reason };
         let next = record.value.decide(command(seal.clone()), at).map_err(UpdateError::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal), made: None };
         let revision = ctx.ids.revision();
@@ -229,7 +244,13 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
     };
     let mut entry = audit::entry(ctx, action, &About::Update(&head.address, id));
     let by = &update.requester;
-    if !Act::is_now(action) || seal.by == SealedBy::Expiry {
+    let is_own = match &seal.by {
+        SealedBy::Client => Act::is_now(action),
+        // Somebody else may have cancelled it before.
+        SealedBy::Cancel(login) => Act::is_now(action) && entry.record.user.as_ref() == Some(login),
+        SealedBy::Expiry => false,
+    };
+    if !is_own {
         let record = &mut entry.record;
         (record.from, record.request) = (None, None);
         (record.user, record.token) = (None, None);
@@ -243,8 +264,7 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
         SealedBy::Client => seal.outcome.as_str().to_owned(),
         SealedBy::Cancel(_) => {
             let begun = format!("begun by {} ({})", by.login, by.token);
-            // The request knows the reason that a person gave.
-            match entry.record.detail.as_deref().filter(|reason| !reason.is_empty()) {
+            match &seal.reason {
                 Some(reason) => format!("{begun}; {reason}"),
                 None => begun,
             }

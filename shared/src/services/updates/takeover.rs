@@ -1,7 +1,7 @@
 //! Takeover: a request for a stack whose holding update is over first publishes what that update saved.
 
 use super::log;
-use super::publish::{publish, seal};
+use super::publish::{End, publish, seal};
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
 use crate::domain::names::StackAddress;
@@ -116,8 +116,8 @@ pub(crate) async fn expire_and_publish(
         Status::Sealed { .. } => record,
         Status::NotStarted | Status::Running { .. } | Status::Ended { .. } => {
             tracing::info!(update = %id, "the lease expired; ending the update with what it saved");
-            let (outcome, by) = (Outcome::Failed, SealedBy::Expiry);
-            match seal(ctx, id, &record, None, outcome, by, Command::Expire).await? {
+            let end = End::new(Outcome::Failed, SealedBy::Expiry);
+            match seal(ctx, id, &record, None, end, Command::Expire).await? {
                 Some(sealed) => {
                     if let Some(on_lapse) = ctx.on_lapse.get() {
                         on_lapse(id, &sealed.value);

@@ -106,7 +106,7 @@ pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow
     match place {
         Place::Store(store) => {
             let operator = stack.operator(&store.ctx).await?;
-            updates::cancel(&store.ctx, &operator, address, &ended.update).await?;
+            updates::cancel(&store.ctx, &operator, address, &ended.update, None).await?;
         }
         Place::Server(client) => {
             cancel_at(client, address, &ended.update, reason.as_deref()).await.map_err(for_plan)?;
