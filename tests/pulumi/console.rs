@@ -4,8 +4,9 @@
 //! console, requests to other machines, and its width on a phone.
 
 use serde_json::json;
-use statewright_tests::app::{ORG, TestApp};
+use statewright_tests::app::{Backend, ORG, TestApp};
 use statewright_tests::browser::Chromium;
+use statewright_tests::cli::PulumiCli;
 use statewright_tests::console::signed_in;
 
 use crate::BACKEND;
@@ -189,7 +190,12 @@ async fn history_and_neighbours(page: &mut Chromium, resources: &str, project: &
 
 #[tokio::test]
 async fn an_update_is_watched_to_its_end() {
-    let app = TestApp::on(BACKEND).await;
+    Box::pin(watches_to_the_end(BACKEND)).await;
+}
+
+/// Watches an update until it has succeeded.
+pub(crate) async fn watches_to_the_end(backend: Backend) {
+    let app = TestApp::on(backend).await;
     let cli = bench(&app, "ends", &[("count", "5"), ("chain", "true"), ("delayMs", "1000")]).await;
     let stack = format!("/{ORG}/ends/dev");
     let (mut page, console) = signed_in(&app, &stack).await;
@@ -214,9 +220,10 @@ async fn an_update_is_watched_to_its_end() {
     page.sees("section:has-text('Last update') a:has-text('Update 1')").await;
 }
 
-#[tokio::test]
-async fn a_running_update_is_watched_and_cancelled() {
-    let app = TestApp::on(BACKEND).await;
+/// Watches an update of the stack `slow/dev` and cancels it. Returns the server, the client, and the browser with the address
+/// of the console.
+pub(crate) async fn watches_and_cancels(backend: Backend) -> (TestApp, PulumiCli, Chromium, String) {
+    let app = TestApp::on(backend).await;
     // It would take two minutes.
     let slow = [("count", "120"), ("chain", "true"), ("delayMs", "1000")];
     let cli = bench(&app, "slow", &slow).await;
@@ -239,6 +246,12 @@ async fn a_running_update_is_watched_and_cancelled() {
     up.wait().await.assert_failure();
     page.open(&format!("{console}/{ORG}/-/audit?event=update.cancel")).await;
     page.sees("tr:has-text('slow/dev'):has-text('it was started by mistake')").await;
+    (app, cli, page, console)
+}
+
+#[tokio::test]
+async fn a_running_update_is_watched_and_cancelled() {
+    let (app, cli, mut page, console) = Box::pin(watches_and_cancels(BACKEND)).await;
     // Clients call it failed, as they know no other word. People do.
     for page_of_it in ["", "/updates", "/updates/1", "/versions"] {
         page.open(&format!("{console}/{ORG}/slow/dev{page_of_it}")).await;

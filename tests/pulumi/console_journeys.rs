@@ -1,15 +1,17 @@
-//! Short journeys at the console by keyboard alone, also through functions: what others hold and change meanwhile, and
-//! what a person may not see.
+//! Short journeys at the console, most of them by keyboard alone: what others hold and change meanwhile, what a person may
+//! not see, and a version that comes back. `console_cold.rs` has them through cold functions.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::domain::role::Role;
-use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::app::{Backend, ORG, TestApp, USER};
 use statewright_tests::console::{
-    make_stack, save_outputs, secret, send_state, signed_in_by_keys, tflock, tfstate,
+    make_stack, save_outputs, save_resources, secret, send_state, signed_in, signed_in_by_keys, tflock,
+    tfstate,
 };
 
 use crate::BACKEND;
+use crate::console::FILTER;
 
 const EDITOR: &str = "textarea[aria-label=Definition]";
 
@@ -21,7 +23,12 @@ async fn save_environment(app: &TestApp, name: &str, text: &str) {
 
 #[tokio::test]
 async fn a_lock_and_an_edit_of_others_are_met() {
-    let app = TestApp::on(BACKEND).await;
+    Box::pin(meets_a_lock_and_an_edit(BACKEND)).await;
+}
+
+/// Unlocks a state with a reason, and edits an environment that somebody else edits.
+pub(crate) async fn meets_a_lock_and_an_edit(backend: Backend) {
+    let app = TestApp::on(backend).await;
     let environment = json!({ "project": "shop", "name": "live" });
     app.post(&format!("/api/esc/environments/{ORG}"), &environment).send().await.expect(204);
     let state = format!("/tfstate/{ORG}/net/prod");
@@ -109,7 +116,12 @@ const ACTIONS: &str = "button:text-is('Show'), button:text-is('Show values'), bu
 
 #[tokio::test]
 async fn a_person_with_less_sees_less() {
-    let app = TestApp::on(BACKEND).await;
+    Box::pin(sees_less(BACKEND)).await;
+}
+
+/// Looks at everything with the role `view` on one project.
+pub(crate) async fn sees_less(backend: Backend) {
+    let app = TestApp::on(backend).await;
     // First of all: a function remembers the grants for a minute.
     let bob = app.member_with_role(Role::None, "bob", "laptop").await;
     let grant = json!({ "to": "user:bob", "on": "web/*", "role": "view" });
@@ -207,4 +219,42 @@ async fn a_person_with_less_sees_less() {
     let projects: Vec<&Value> =
         listed["stacks"].as_array().unwrap().iter().map(|it| &it["projectName"]).collect();
     assert_eq!(projects, ["web"]);
+}
+
+#[tokio::test]
+async fn a_version_is_compared_and_comes_back() {
+    Box::pin(finds_compares_and_restores(BACKEND)).await;
+}
+
+/// Finds a resource and what changed it, compares two versions, and restores the first.
+pub(crate) async fn finds_compares_and_restores(backend: Backend) {
+    let app = TestApp::on(backend).await;
+    make_stack(&app, "web").await;
+    for size in ["small", "large"] {
+        let resources = ["network", "database"].map(|name| {
+            let urn = format!("urn:pulumi:dev::web::pkg:m:T::{name}");
+            let (id, inputs) = (format!("id-{name}"), json!({ "size": size }));
+            json!({ "urn": urn, "type": "pkg:m:T", "custom": true, "id": id, "inputs": inputs })
+        });
+        save_resources(&app, "web", &resources).await;
+    }
+    let stack = format!("/{ORG}/web/dev");
+    let (mut page, console) = signed_in(&app, &format!("{stack}/resources")).await;
+    page.fill(FILTER, "id-data").await;
+    page.sees(".filters:has-text('1 of ')").await;
+    page.click("[role=treeitem]:has-text('database')").await;
+    page.click("button:has-text('History')").await;
+    page.sees(".step:has-text('Import 1'):has-text('created')").await;
+    page.sees(".step:has-text('Import 2') .new:has-text('large')").await;
+    page.click(".step:has-text('Import 2') a:has-text('All changes of version 2')").await;
+    page.arrives(&format!("{console}{stack}/versions?from=1&to=2")).await;
+    page.sees(".old:has-text('small')").await;
+    page.sees(".new:has-text('large')").await;
+    page.click("[aria-label='Restore version 1']").await;
+    page.click("[role=alertdialog] button:has-text('Restore it')").await;
+    page.sees("td.strong:text-is('3')").await;
+    page.has_no_problem().await;
+    let now = app.get(&format!("/api/stacks/{ORG}/web/dev/export")).send().await.expect(200);
+    let sizes = now["deployment"]["resources"].as_array().unwrap().iter().map(|it| &it["inputs"]["size"]);
+    assert_eq!(sizes.collect::<Vec<_>>(), ["small", "small"]);
 }

@@ -10,7 +10,7 @@ use statewright_shared::adapters::SystemClock;
 use statewright_shared::ports::Clock as _;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::browser::Chromium;
-use statewright_tests::console::{make_stack, send_state, signed_in, tflock, tfstate};
+use statewright_tests::console::{make_stack, save_resources, send_state, signed_in, tflock, tfstate};
 
 use crate::BACKEND;
 
@@ -31,20 +31,11 @@ fn resource(project: &str, name: &str) -> Value {
     json!({ "urn": urn(project, name), "type": "pkg:m:T", "custom": true, "id": format!("id-{name}") })
 }
 
-/// Stores the next version of that stack, with these resources.
-async fn import(app: &TestApp, project: &str, resources: &[Value]) {
-    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
-    let deployment = json!({ "manifest": manifest, "resources": resources });
-    let state = json!({ "version": 3, "deployment": deployment }).to_string();
-    let call = app.request(Method::POST, &format!("{}/import", path_of(project)));
-    call.gzip(state.as_bytes()).send().await.expect(200);
-}
-
 /// Makes the stack `dev` of this project, with as many resources.
 async fn stack_of(app: &TestApp, project: &str, count: usize) {
     make_stack(app, project).await;
     let resources: Vec<Value> = (0..count).map(|at| resource(project, &format!("item-{at}"))).collect();
-    import(app, project, &resources).await;
+    save_resources(app, project, &resources).await;
 }
 
 /// An update that runs.
@@ -332,7 +323,7 @@ async fn graphs_are_folded_and_the_map_has_an_order() {
         let mut far = resource("web", "far");
         far["dependencies"] = json!([leaf(0)]);
         resources.push(far);
-        import(&app, "web", &resources).await;
+        save_resources(&app, "web", &resources).await;
     }
 
     // One step from a resource, and two. The address has the number.
@@ -371,7 +362,7 @@ async fn graphs_are_folded_and_the_map_has_an_order() {
         make_stack(&app, project).await;
         let before = at.checked_sub(1).map(|before| format!("{ORG}/{}/dev", projects[before]));
         let references: Vec<Value> = before.iter().map(|name| stack_reference(project, name)).collect();
-        import(&app, project, &references).await;
+        save_resources(&app, project, &references).await;
     }
     page.open(&format!("{console}/{ORG}/-/dependencies")).await;
     page.sees(".graph .node:has-text('base/dev')").await;

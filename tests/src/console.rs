@@ -83,16 +83,24 @@ pub fn sealed(ciphertext: &Value) -> Value {
 
 /// Stores the next version of that stack, with these outputs.
 pub async fn save_outputs(app: &TestApp, project: &str, outputs: &Value) {
-    let manifest = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
     let root = json!({
         "urn": format!("urn:pulumi:dev::{project}::pulumi:pulumi:Stack::{project}-dev"),
         "type": "pulumi:pulumi:Stack", "custom": false, "outputs": outputs,
     });
     let key = json!({ "type": "service", "state": { "owner": ORG, "project": project, "stack": "dev" } });
-    let deployment = json!({ "manifest": manifest, "secrets_providers": key, "resources": [root] });
-    let state = json!({ "version": 3, "deployment": deployment }).to_string();
+    save(app, project, &json!({ "secrets_providers": key, "resources": [root] })).await;
+}
+
+/// Stores the next version of that stack, with these resources.
+pub async fn save_resources(app: &TestApp, project: &str, resources: &[Value]) {
+    save(app, project, &json!({ "resources": resources })).await;
+}
+
+async fn save(app: &TestApp, project: &str, deployment: &Value) {
+    let mut state = json!({ "version": 3, "deployment": deployment });
+    state["deployment"]["manifest"] = json!({ "time": "2026-01-01T00:00:00Z", "magic": "", "version": "" });
     let call = app.request(Method::POST, &format!("{}/import", stack_path(project)));
-    call.gzip(state.as_bytes()).send().await.expect(200);
+    call.gzip(state.to_string().as_bytes()).send().await.expect(200);
 }
 
 /// A Terraform state with one resource of this address range.
