@@ -1,7 +1,7 @@
 // The events of an update: read until it ends, and folded into what happened to each resource.
 
 import { useEffect, useState } from "react";
-import { read } from "./api/client";
+import { type Got, read } from "./api/client";
 import type { StackName } from "./api/queries";
 import { plain, typeIn } from "./format";
 import { type Difference, at, differences, hasSecret, member, partsOf } from "./values";
@@ -76,6 +76,8 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   }
 }
 
+const EVENTS = "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/events";
+
 export function useEvents({ org, project, stack }: StackName, id: string | undefined): Log {
   const [log, setLog] = useState<Log>({ events: [], isDone: false, isCut: false, error: undefined });
   useEffect(() => {
@@ -85,14 +87,13 @@ export function useEvents({ org, project, stack }: StackName, id: string | undef
     const events: Event[] = [];
     setLog({ events: [], isDone: false, isCut: false, error: undefined });
     const names = { orgName: org, projectName: project, stackName: stack, updateID: id };
-    const path = "/api/stacks/{orgName}/{projectName}/{stackName}/update/{updateID}/events";
     const follow = async () => {
       const began = Date.now();
       let continuationToken: string | undefined;
       while (!signal.aborted) {
-        let page: { events: Event[]; continuationToken: string | null };
+        let page: Got<typeof EVENTS>;
         try {
-          page = (await read(path, names, { continuationToken }, signal)) as unknown as typeof page;
+          page = await read(EVENTS, names, { continuationToken }, signal);
         } catch (error) {
           if (signal.aborted) return;
           setLog((before) => ({ ...before, error }));
@@ -100,7 +101,8 @@ export function useEvents({ org, project, stack }: StackName, id: string | undef
           continue;
         }
         const last = events.at(-1)?.sequence ?? -1;
-        events.push(...page.events.filter((event) => event.sequence > last));
+        // The server gives them as the engine wrote them, so its document does not describe them.
+        events.push(...(page.events as Event[]).filter((event) => event.sequence > last));
         const isCut = events.length >= EVENTS_MAX;
         const isDone = page.continuationToken === null;
         setLog({ events: [...events], isDone, isCut, error: undefined });

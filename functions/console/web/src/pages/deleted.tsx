@@ -1,7 +1,7 @@
 // Deleted stacks and states, until the server erases them.
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import * as queries from "../api/queries";
@@ -10,81 +10,62 @@ import { useRights } from "../rights";
 import { Card, Confirm, Empty, Loaded, Notice, Table, Time, useTitle } from "../ui/parts";
 import { useOrg } from "./orgparts";
 
-type DeletedState = queries.DeletedState;
-type DeletedStack = queries.DeletedStack;
-
-function Undelete({ state, onClose }: { state: DeletedState; onClose: () => void }) {
-  const client = useQueryClient();
-  const name = `${state.project}/${state.state}`;
-  const run = async () => {
-    await change("POST", "/api/tfstates/{guid}/undelete", { guid: state.id });
-    await client.invalidateQueries();
-  };
-  return (
-    <Confirm title={`Undelete ${name}?`} action="Undelete it" isDangerous={false} onClose={onClose} run={run}>
-      <p>
-        It returns under its name, with its versions, its labels and its address. An empty state that has the name now is
-        replaced. Another one stays, and the server refuses.
-      </p>
-    </Confirm>
-  );
+/** What is shown of one, and how it comes back. */
+interface Row {
+  id: string;
+  name: string;
+  version: string;
+  resources: string;
+  deleted: number | string | undefined;
+  by: string;
+  erased: number | string | undefined;
+  mayUndelete: boolean;
+  undelete: () => Promise<unknown>;
 }
 
-function UndeleteStack({ org, stack, onClose }: { org: string; stack: DeletedStack; onClose: () => void }) {
+function Kept<T>({
+  kind,
+  of,
+  rowOf,
+  question,
+  children,
+}: {
+  kind: "stack" | "state";
+  of: { data: { items: T[]; more: boolean } | undefined; error: unknown; refetch: () => unknown };
+  rowOf: (item: T) => Row;
+  /** What a person has to know before one comes back. */
+  question: string;
+  children?: ReactNode;
+}) {
   const client = useQueryClient();
-  const name = `${stack.projectName}/${stack.stackName}`;
-  const run = async () => {
-    const names = { orgName: org, programID: stack.programId };
-    await change("POST", "/api/orgs/{orgName}/restore-stack/{programID}", names, { stackName: stack.stackName });
-    await client.invalidateQueries();
-  };
+  const [chosen, choose] = useState<Row>();
+  const title = `Deleted ${kind}s`;
   return (
-    <Confirm title={`Undelete ${name}?`} action="Undelete it" isDangerous={false} onClose={onClose} run={run}>
-      <p>
-        It returns under its name, with its versions, its secrets and its tags. If another stack has the name now, the
-        server refuses: rename that one first.
-      </p>
-    </Confirm>
-  );
-}
-
-function Stacks({ org }: { org: string }) {
-  const stacks = useQuery(queries.deletedStacks(org));
-  const [undeleted, setUndeleted] = useState<DeletedStack>();
-  return (
-    <Card title="Deleted stacks" count={stacks.data?.items.length}>
-      <Loaded of={stacks}>
+    <Card title={title} count={of.data?.items.length}>
+      <Loaded of={of}>
         {({ items, more }) =>
           items.length === 0 ? (
-            <Empty icon="stack" title="No deleted stack is kept" />
+            <Empty icon={kind} title={`No deleted ${kind} is kept`} />
           ) : (
             <>
-              <Table label="Deleted stacks" head={["Stack", "Resources", "Deleted", "Erased", ""]}>
-                {items.map((stack) => (
-                  <tr key={stack.id}>
+              <Table label={title} head={[kind === "stack" ? "Stack" : "State", "Resources", "Deleted", "Erased", ""]}>
+                {items.map(rowOf).map((row) => (
+                  <tr key={row.id}>
                     <td>
-                      <span className="strong">
-                        {stack.projectName}/{stack.stackName}
-                      </span>
-                      <div className="faint">
-                        {stack.version === 0 ? "never updated" : `version ${number(stack.version)}`}
-                      </div>
+                      <span className="strong">{row.name}</span>
+                      <div className="faint">{row.version}</div>
                     </td>
-                    <td>{number(stack.lastUpdate?.resourceCount ?? 0)}</td>
+                    <td>{row.resources}</td>
                     <td>
-                      <Time at={stack.deletedAt} />
-                      <div className="faint">by {stack.deletedBy}</div>
+                      <Time at={row.deleted} />
+                      <div className="faint">by {row.by}</div>
                     </td>
                     <td>
-                      <Time at={stack.until} />
+                      <Time at={row.erased} />
                     </td>
                     <td className="actions pinned">
-                      {stack.mayUndelete && (
-                        <Button
-                          className="button small"
-                          aria-label={`Undelete ${stack.projectName}/${stack.stackName}`}
-                          onPress={() => setUndeleted(stack)}
-                        >
+                      {row.mayUndelete && (
+                        <Button className="button small" aria-label={`Undelete ${row.name}`} onPress={() => choose(row)}>
                           Undelete
                         </Button>
                       )}
@@ -97,8 +78,21 @@ function Stacks({ org }: { org: string }) {
           )
         }
       </Loaded>
-      <p className="foot">Undeleting a stack needs the role admin on it.</p>
-      {undeleted && <UndeleteStack org={org} stack={undeleted} onClose={() => setUndeleted(undefined)} />}
+      {children}
+      {chosen && (
+        <Confirm
+          title={`Undelete ${chosen.name}?`}
+          action="Undelete it"
+          isDangerous={false}
+          onClose={() => choose(undefined)}
+          run={async () => {
+            await chosen.undelete();
+            await client.invalidateQueries();
+          }}
+        >
+          <p>{question}</p>
+        </Confirm>
+      )}
     </Card>
   );
 }
@@ -106,60 +100,47 @@ function Stacks({ org }: { org: string }) {
 export function Deleted() {
   const org = useOrg();
   const { may } = useRights(org);
+  const stacks = useQuery(queries.deletedStacks(org));
   const states = useQuery(queries.deletedStates(org));
-  const [undeleted, setUndeleted] = useState<DeletedState>();
   useTitle("Deleted", org);
   return (
     <>
       <h1>Deleted</h1>
-      <Stacks org={org} />
-      <Card title="Deleted states" count={states.data?.items.length}>
-        <Loaded of={states}>
-          {({ items, more }) =>
-            items.length === 0 ? (
-              <Empty icon="state" title="No deleted state is kept" />
-            ) : (
-              <>
-                <Table label="Deleted states" head={["State", "Resources", "Deleted", "Erased", ""]}>
-                  {items.map((state) => (
-                    <tr key={state.id}>
-                      <td>
-                        <span className="strong">
-                          {state.project}/{state.state}
-                        </span>
-                        <div className="faint">
-                          {state.version === 0 ? "never written" : `version ${number(state.version)}`}
-                        </div>
-                      </td>
-                      <td>{typeof state.resourceCount === "number" ? number(state.resourceCount) : "unknown"}</td>
-                      <td>
-                        <Time at={state.removed} />
-                        <div className="faint">by {state.removedBy}</div>
-                      </td>
-                      <td>
-                        <Time at={state.until} />
-                      </td>
-                      <td className="actions pinned">
-                        {may("member", { project: state.project, name: state.state, tags: state.labels }) && (
-                          <Button
-                            className="button small"
-                            aria-label={`Undelete ${state.project}/${state.state}`}
-                            onPress={() => setUndeleted(state)}
-                          >
-                            Undelete
-                          </Button>
-                        )}
-                      </td>
-                    </tr>
-                  ))}
-                </Table>
-                {more && <Notice>Here are the first {number(queries.LIST_MAX)}, by name.</Notice>}
-              </>
-            )
-          }
-        </Loaded>
-      </Card>
-      {undeleted && <Undelete state={undeleted} onClose={() => setUndeleted(undefined)} />}
+      <Kept
+        kind="stack"
+        of={stacks}
+        rowOf={({ id, projectName, stackName, version, lastUpdate, programId, ...stack }) => ({
+          id,
+          name: `${projectName}/${stackName}`,
+          version: version === 0 ? "never updated" : `version ${number(version)}`,
+          resources: number(lastUpdate?.resourceCount ?? 0),
+          deleted: stack.deletedAt,
+          by: stack.deletedBy,
+          erased: stack.until,
+          mayUndelete: stack.mayUndelete,
+          undelete: () =>
+            change("POST", "/api/orgs/{orgName}/restore-stack/{programID}", { orgName: org, programID: programId }, { stackName }),
+        })}
+        question="It returns under its name, with its versions, its secrets and its tags. If another stack has the name now, the server refuses: rename that one first."
+      >
+        <p className="foot">Undeleting a stack needs the role admin on it.</p>
+      </Kept>
+      <Kept
+        kind="state"
+        of={states}
+        rowOf={({ id, project, state: name, version, resourceCount, labels, ...state }) => ({
+          id,
+          name: `${project}/${name}`,
+          version: version === 0 ? "never written" : `version ${number(version)}`,
+          resources: typeof resourceCount === "number" ? number(resourceCount) : "unknown",
+          deleted: state.removed,
+          by: state.removedBy,
+          erased: state.until,
+          mayUndelete: may("member", { project, name, tags: labels }),
+          undelete: () => change("POST", "/api/tfstates/{guid}/undelete", { guid: id }),
+        })}
+        question="It returns under its name, with its versions, its labels and its address. An empty state that has the name now is replaced. Another one stays, and the server refuses."
+      />
     </>
   );
 }

@@ -2,13 +2,11 @@
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import type { Protection, StackName } from "../api/queries";
 import { stackPath } from "../api/queries";
-import { visible } from "../format";
-import { Icon } from "../ui/icons";
-import { Badge, Confirm, Select, Time } from "../ui/parts";
+import { Confirm, Select } from "../ui/parts";
+import { Asks, Mark } from "./marks";
 
 const HOLD = "/api/stacks/{orgName}/{projectName}/{stackName}/hold";
 
@@ -67,36 +65,19 @@ export function ReleaseStack({ name, onClose }: { name: StackName; onClose: () =
 
 /** Says that a stack is held, and by whom. */
 export function HeldBy({ name, by, canChange }: { name: StackName; by: Protection | null | undefined; canChange: boolean }) {
-  const [isAsking, ask] = useState(false);
   if (!by) return null;
   return (
-    <div className="notice warn row">
-      <Badge tone="warn" icon="lock">
-        On hold
-      </Badge>
-      <span>
-        by <strong>{by.by}</strong>, <Time at={by.at} />: {visible(by.reason)}
-      </span>
-      <span className="spring" />
-      {canChange && (
-        <Button className="button" onPress={() => ask(true)}>
-          Release
-        </Button>
-      )}
-      {isAsking && <ReleaseStack name={name} onClose={() => ask(false)} />}
-    </div>
+    <Mark word="On hold" tone="warn" by={by}>
+      {canChange && <Asks text="Release">{(close) => <ReleaseStack name={name} onClose={close} />}</Asks>}
+    </Mark>
   );
 }
 
 /** The button that holds a stack. */
 export function HoldButton({ name }: { name: StackName }) {
-  const [isAsking, ask] = useState(false);
   return (
-    <>
-      <Button className="button" onPress={() => ask(true)}>
-        <Icon name="lock" /> Hold
-      </Button>
-      {isAsking && <HoldStack of={[name]} onClose={() => ask(false)} />}
-    </>
+    <Asks text="Hold" icon="lock">
+      {(close) => <HoldStack of={[name]} onClose={close} />}
+    </Asks>
   );
 }

@@ -1,14 +1,11 @@
 // The protection of a stack or a state: no user can delete or destroy it until an admin lifts it.
 
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
-import { Button } from "react-aria-components";
 import { change } from "../api/client";
 import type { Protection, StackName } from "../api/queries";
 import { stackPath } from "../api/queries";
-import { visible } from "../format";
-import { Icon } from "../ui/icons";
-import { Badge, Confirm, Time } from "../ui/parts";
+import { Confirm } from "../ui/parts";
+import { Asks, Mark } from "./marks";
 
 /** What is protected. */
 export type Protected = { stack: StackName } | { state: { id: string; project: string; state: string } };
@@ -61,36 +58,19 @@ function Lift({ of, onClose }: { of: Protected; onClose: () => void }) {
 
 /** Says that something is protected, and by whom. */
 export function ProtectedBy({ of, by, canChange }: { of: Protected; by: Protection | null | undefined; canChange: boolean }) {
-  const [isAsking, ask] = useState(false);
   if (!by) return null;
   return (
-    <div className="notice row">
-      <Badge tone="good" icon="lock">
-        Protected
-      </Badge>
-      <span>
-        by <strong>{by.by}</strong>, <Time at={by.at} />: {visible(by.reason)}
-      </span>
-      <span className="spring" />
-      {canChange && (
-        <Button className="button" onPress={() => ask(true)}>
-          Lift
-        </Button>
-      )}
-      {isAsking && <Lift of={of} onClose={() => ask(false)} />}
-    </div>
+    <Mark word="Protected" tone="good" by={by}>
+      {canChange && <Asks text="Lift">{(close) => <Lift of={of} onClose={close} />}</Asks>}
+    </Mark>
   );
 }
 
 /** The button that protects. */
 export function ProtectButton({ of }: { of: Protected }) {
-  const [isAsking, ask] = useState(false);
   return (
-    <>
-      <Button className="button" onPress={() => ask(true)}>
-        <Icon name="lock" /> Protect
-      </Button>
-      {isAsking && <Protect of={of} onClose={() => ask(false)} />}
-    </>
+    <Asks text="Protect" icon="lock">
+      {(close) => <Protect of={of} onClose={close} />}
+    </Asks>
   );
 }
