@@ -85,6 +85,10 @@ async fn stacks_and_versions_are_shown_at_a_server() {
     assert_eq!(shown, at_a_server(document(folder, &versions).await, &unknown));
     assert_eq!((&shown["newest"], &shown["versions"][0]["user"]), (&json!(2), &json!("alice")));
     assert_eq!(plain(&admin.asks(&versions).await), plain(&stdout_of(folder, &versions).await));
+    // Without the organization: the user's default one, which the store does not have.
+    assert_eq!(admin.document(&["stack", "versions", "shop/dev"]).await, shown);
+    let refused = statewright_tests::commands::refused(folder, 2, &["stack", "versions", "shop/dev"]).await;
+    assert!(refused.contains("ORGANIZATION/PROJECT/STACK"), "{refused}");
     let last = ["stack", "versions", &named, "--last", "1"];
     assert_eq!(admin.document(&last).await, at_a_server(document(folder, &last).await, &unknown));
 

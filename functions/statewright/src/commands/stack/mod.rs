@@ -8,17 +8,18 @@ mod rescue;
 mod resources;
 mod server;
 
+use anyhow::bail;
 use clap::Subcommand;
 use serde::Serialize;
 use statewright_shared::context::Context;
-use statewright_shared::domain::names::StackAddress;
+use statewright_shared::domain::names::{OrgName, ProjectName, StackAddress, StackName};
 use statewright_shared::domain::update::Requester;
 use statewright_shared::services::Error;
 use statewright_shared::services::caller::Caller;
 use statewright_shared::services::identity::directory;
 
 use super::place::{Ask, Place};
-use crate::args::{self, Data};
+use crate::args::{self, Data, misused};
 use crate::data;
 use crate::output::Output;
 
@@ -117,6 +118,50 @@ impl Named {
     /// The operator, with rights on this stack.
     async fn operator(&self, ctx: &Context) -> Result<Caller, Error> {
         directory::operator(ctx, Some(&self.address.org)).await
+    }
+}
+
+/// The name of a stack, which may leave out the organization.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StackRef {
+    org: Option<OrgName>,
+    project: ProjectName,
+    stack: StackName,
+}
+
+impl StackRef {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (org, project, stack) = match parts[..] {
+            [project, stack] => (None, project, stack),
+            [org, project, stack] => (Some(OrgName::parse(org)?), project, stack),
+            _ => bail!("write a stack as PROJECT/STACK or ORGANIZATION/PROJECT/STACK"),
+        };
+        Ok(Self { org, project: ProjectName::parse(project)?, stack: StackName::parse(stack)? })
+    }
+}
+
+/// A stack of the store or of a server.
+#[derive(Debug, clap::Args)]
+struct Chosen {
+    /// The stack, as ORGANIZATION/PROJECT/STACK; with --server also as PROJECT/STACK, for your default
+    /// organization.
+    #[arg(value_name = "STACK", value_parser = StackRef::parse)]
+    stack: StackRef,
+}
+
+impl Chosen {
+    /// The stack with its organization, which a server is asked for if it is left out.
+    async fn at(self, place: &Place) -> anyhow::Result<Named> {
+        let StackRef { org, project, stack } = self.stack;
+        let org = match (org, place) {
+            (Some(org), _) => org,
+            (None, Place::Server(client)) => client.organization().await?,
+            (None, Place::Store(_)) => {
+                return Err(misused("write a stack of the store as ORGANIZATION/PROJECT/STACK"));
+            }
+        };
+        Ok(Named { address: StackAddress { org, project, stack } })
     }
 }
 

@@ -27,7 +27,7 @@ use statewright_shared::wire::resources::{
 
 use super::super::place::{Ask, Place};
 use super::super::state::of_command;
-use super::{Named, Who, server};
+use super::{Chosen, Named, Who, server};
 use crate::args;
 use crate::client::{Call, Client};
 use crate::output::{self, Output, Rfc3339, table};
@@ -37,7 +37,7 @@ pub(super) struct Versions {
     #[command(flatten)]
     pub(super) ask: Ask,
     #[command(flatten)]
-    stack: Named,
+    stack: Chosen,
     /// Show only the newest N versions [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     last: Option<u64>,
@@ -174,6 +174,7 @@ impl Line {
 
 pub(super) async fn versions(place: &Place, versions: Versions, out: Output) -> anyhow::Result<()> {
     let Versions { stack, last, .. } = versions;
+    let stack = stack.at(place).await?;
     let listed = match place {
         Place::Store(store) => {
             let operator = stack.operator(&store.ctx).await?;
@@ -235,7 +236,7 @@ pub(super) struct Diff {
     #[command(flatten)]
     pub(super) ask: Ask,
     #[command(flatten)]
-    stack: Named,
+    stack: Chosen,
     /// The version to start from.
     #[arg(value_name = "A")]
     from: u64,
@@ -354,27 +355,29 @@ impl Differences {
 }
 
 pub(super) async fn diff(place: &Place, diff: Diff, out: Output) -> anyhow::Result<()> {
+    let Diff { stack, from, to, .. } = diff;
+    let stack = stack.at(place).await?;
     let differences = match place {
-        Place::Store(store) => compare(&store.ctx, &diff).await?,
+        Place::Store(store) => compare(&store.ctx, &stack, from, to).await?,
         Place::Server(client) => {
-            compare_at(client, &diff).await.map_err(|error| of_command(error, Role::View))?
+            let compared = compare_at(client, &stack.address, from, to).await;
+            compared.map_err(|error| of_command(error, Role::View))?
         }
     };
     out.answer(&differences, Differences::for_people)
 }
 
-async fn compare(ctx: &Context, diff: &Diff) -> anyhow::Result<Differences> {
-    let Diff { stack, from, to, .. } = diff;
+async fn compare(ctx: &Context, stack: &Named, from: u64, to: u64) -> anyhow::Result<Differences> {
     let operator = stack.operator(ctx).await?;
-    let found = versions_service::compare(ctx, &operator, &stack.address, *from, *to).await?;
+    let found = versions_service::compare(ctx, &operator, &stack.address, from, to).await?;
     let changed = found.changed.into_iter().map(|(resource, changes)| ChangedResource {
         resource: resource.into(),
         properties: changes.into_iter().map(Property::from).collect(),
     });
     Ok(Differences {
         stack: stack.address.to_string(),
-        from: *from,
-        to: *to,
+        from,
+        to,
         added: found.added.into_iter().map(ResourceLine::from).collect(),
         removed: found.removed.into_iter().map(ResourceLine::from).collect(),
         changed: changed.collect(),
@@ -383,10 +386,14 @@ async fn compare(ctx: &Context, diff: &Diff) -> anyhow::Result<Differences> {
     })
 }
 
-async fn compare_at(client: &Client, diff: &Diff) -> anyhow::Result<Differences> {
-    let Diff { stack, from, to, .. } = diff;
+async fn compare_at(
+    client: &Client,
+    address: &StackAddress,
+    from: u64,
+    to: u64,
+) -> anyhow::Result<Differences> {
     let (one, other) = (from.to_string(), to.to_string());
-    let path = server::path(&stack.address, &["updates", &one, "diff", &other]);
+    let path = server::path(address, &["updates", &one, "diff", &other]);
     let found: VersionDifferences = client.json(Call::get(path)).await?;
     let listed = [found.added.len(), found.removed.len(), found.changed.len()];
     let counts = [found.added_count, found.removed_count, found.changed_count];
@@ -397,9 +404,9 @@ async fn compare_at(client: &Client, diff: &Diff) -> anyhow::Result<Differences>
         resource: resource.into(),
     });
     Ok(Differences {
-        stack: stack.address.to_string(),
-        from: *from,
-        to: *to,
+        stack: address.to_string(),
+        from,
+        to,
         added: found.added.into_iter().map(ResourceLine::from).collect(),
         removed: found.removed.into_iter().map(ResourceLine::from).collect(),
         changed: changed.collect(),
@@ -413,7 +420,7 @@ pub(super) struct Restore {
     #[command(flatten)]
     pub(super) ask: Ask,
     #[command(flatten)]
-    stack: Named,
+    stack: Chosen,
     /// The version to publish again.
     #[arg(long, value_name = "N")]
     version: Option<u64>,
@@ -437,6 +444,7 @@ struct Restored {
 
 pub(super) async fn restore(place: &Place, restore: Restore, out: Output) -> anyhow::Result<()> {
     let Restore { ask: _, stack, version, deleted: _, id } = restore;
+    let stack = stack.at(place).await?;
     let Some(version) = version else { return undelete(place, &stack.address, id, out).await };
     let restored = match place {
         Place::Store(store) => publish_again(&store.ctx, &stack, version).await?,

@@ -12,7 +12,7 @@ use statewright_shared::services::{Holder, updates};
 
 use super::super::place::{Ask, Place};
 use super::super::state::of_command;
-use super::{Named, Who, server};
+use super::{Chosen, Named, Who, server};
 use crate::client::{Call, Client};
 use crate::output::{Output, Rfc3339, table};
 
@@ -21,7 +21,7 @@ pub(super) struct Unlock {
     #[command(flatten)]
     pub(super) ask: Ask,
     #[command(flatten)]
-    stack: Named,
+    stack: Chosen,
     /// With --server: the reason, kept in the audit log.
     #[arg(long, value_name = "WHY")]
     reason: Option<String>,
@@ -87,6 +87,7 @@ pub(super) async fn unlock(place: &Place, unlock: Unlock, out: Output) -> anyhow
         "--reason is for a server, which keeps it in its audit log: add --server, or leave the reason out"
     );
     let for_plan = |error| of_command(error, Role::Plan);
+    let stack = stack.at(place).await?;
     let holder = match place {
         Place::Store(store) => {
             let operator = stack.operator(&store.ctx).await?;

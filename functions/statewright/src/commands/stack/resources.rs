@@ -7,35 +7,16 @@ use anyhow::bail;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use statewright_shared::domain::names::{OrgName, ProjectName, StackName};
+use statewright_shared::domain::names::OrgName;
 use statewright_shared::domain::plural::count;
 use statewright_shared::domain::role::Role;
 use statewright_shared::wire::Reason;
 use statewright_shared::wire::resources::OpenedSecret;
 
 use super::super::state::of_command;
+use super::StackRef;
 use crate::client::{At, Call, Client, Document};
 use crate::output::{Output, table};
-
-/// A stack at a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct StackRef {
-    org: Option<OrgName>,
-    project: ProjectName,
-    stack: StackName,
-}
-
-impl StackRef {
-    fn parse(text: &str) -> anyhow::Result<Self> {
-        let parts: Vec<&str> = text.split('/').collect();
-        let (org, project, stack) = match parts[..] {
-            [project, stack] => (None, project, stack),
-            [org, project, stack] => (Some(OrgName::parse(org)?), project, stack),
-            _ => anyhow::bail!("write a stack as PROJECT/STACK or ORGANIZATION/PROJECT/STACK"),
-        };
-        Ok(Self { org, project: ProjectName::parse(project)?, stack: StackName::parse(stack)? })
-    }
-}
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
