@@ -91,7 +91,7 @@ impl Prefetch {
         };
         let mut authenticating = pin!(authenticating);
         let mut rights = pin!(maybe_done(rights));
-        let mut authenticated = beside(authenticating.as_mut(), |cx| {
+        let mut authenticated = alongside(authenticating.as_mut(), |cx| {
             let _ = rights.as_mut().poll(cx);
             search.iter_mut().for_each(|search| search.go_on(cx));
         })
@@ -99,7 +99,7 @@ impl Prefetch {
         known.tell();
         let caller = caller(&mut authenticated);
         if caller.is_member(&org) {
-            beside(rights.as_mut(), |cx| search.iter_mut().for_each(|search| search.go_on(cx))).await;
+            alongside(rights.as_mut(), |cx| search.iter_mut().for_each(|search| search.go_on(cx))).await;
         }
         if let Some(search) = search {
             caller.look_ahead(search);
@@ -115,7 +115,7 @@ fn finds_stack(route: &Route) -> bool {
 }
 
 /// Waits for `first`. Until then, `others` go on each time that it does.
-fn beside<F: Future>(
+fn alongside<F: Future>(
     mut first: Pin<&mut F>,
     mut others: impl FnMut(&mut task::Context<'_>),
 ) -> impl Future<Output = F::Output> {

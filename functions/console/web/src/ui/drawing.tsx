@@ -57,10 +57,10 @@ export function draw(nodes: Near[], edges: Needs[]): Drawing {
       const below = above ? `below ${above.name}` : "";
       drawn.set(id, { id, label: `${number(size)} × ${kind}`, kind: below, tone: "plain", href: above?.href });
     } else {
-      // The same in the next drawing, so that it keeps the focus.
+      // The same in the next drawing, so that it keeps the focus. Two that wait to be deleted may have one page.
       const id = `page ${href}`;
       ids.push(id);
-      drawn.set(id, { id, label, kind, tone: index === 0 ? "busy" : tone, href });
+      if (!drawn.has(id)) drawn.set(id, { id, label, kind, tone: index === 0 ? "busy" : tone, href });
     }
   }
   const arrows = new Map<string, GraphEdge>();
