@@ -532,8 +532,7 @@ async fn seal_and_publish(
             if done.is_ok() {
                 return Ok(());
             }
-        } else if let Some(sealed) =
-            publish::seal(ctx, id, &record, tail, end.clone(), Command::Seal).await?
+        } else if let Some(sealed) = publish::seal(ctx, id, &record, tail, end.clone(), Command::Seal).await?
         {
             return publish::publish(ctx, id, sealed).await;
         }
