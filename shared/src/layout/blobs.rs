@@ -29,16 +29,19 @@ pub fn named_blobs(item: &Item) -> Result<Vec<NamedBlob>, Broken> {
         },
         ("STACK", "V") => of_snapshot(&StackVersion::decode(&item.value)?.snapshot),
         ("STACK", "OUTPUTS") => of_payload(&StackOutputs::decode(&item.value)?.payload),
-        ("TFSTATE", "HEAD") => StateHead::decode(&item.value)?.current.iter().map(of_kept).collect(),
+        ("TFSTATE", "HEAD") => match StateHead::decode(&item.value)?.current {
+            Some(kept) => of_kept(&kept),
+            None => Ok(Vec::new()),
+        },
         ("TFSTATE", "V") => {
             let version = StateVersion::decode(&item.value)?;
-            let mut named = vec![of_kept(&version.kept)?];
+            let mut named = of_kept(&version.kept)?;
             if let Some(index) = &version.index {
                 named.extend(of_payload(index)?);
             }
             Ok(named)
         }
-        ("TFSTATE", "R") => Ok(vec![of_kept(&RejectedState::decode(&item.value)?.kept)?]),
+        ("TFSTATE", "R") => of_kept(&RejectedState::decode(&item.value)?.kept),
         ("UPDATE", "L") => Slot::decode(&item.value)?.content.payload().map_or(Ok(Vec::new()), of_payload),
         ("AUDITED", sort) if sort != "ERASED" => {
             let root = AuditRoot::decode(&item.value)?;
@@ -64,8 +67,8 @@ fn of_snapshot(snapshot: &Snapshot) -> Result<Vec<NamedBlob>, Broken> {
     snapshot.blobs().map(|(key, sha256)| named(&key, Some(sha256))).collect()
 }
 
-fn of_kept(kept: &KeptState) -> Result<NamedBlob, Broken> {
-    named(&kept.blob, Some(&kept.blob_sha256))
+fn of_kept(kept: &KeptState) -> Result<Vec<NamedBlob>, Broken> {
+    kept.blobs().map(|(key, sha256)| named(&key, Some(sha256))).collect()
 }
 
 fn of_payload(payload: &Payload) -> Result<Vec<NamedBlob>, Broken> {

@@ -97,7 +97,7 @@ pub use identity_entry::IdentityEntry;
 pub use invitation::Invitation;
 pub use issuer::Issuer;
 pub use issuer_consent::IssuerConsent;
-pub use kept_state::KeptState;
+pub use kept_state::{KeptRows, KeptState};
 pub use key::{Key, KeyPrefix};
 pub use label_policy::StoredLabelPolicy;
 pub use login_code::LoginCode;

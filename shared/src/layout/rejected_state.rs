@@ -47,7 +47,7 @@ impl RejectedState {
 
 #[cfg(test)]
 pub(super) mod examples {
-    use super::super::kept_state::examples::kept;
+    use super::super::kept_state::examples::{kept, with_rows};
     use super::*;
     use crate::layout::formats::*;
 
@@ -61,6 +61,8 @@ pub(super) mod examples {
             kept: kept(),
         };
         files.hold("rejected-state.v1", &rejected, b"");
+        let long = RejectedState { kept: with_rows(), ..rejected.clone() };
+        files.hold("rejected-state-with-rows.v1", &long, b"");
         let deleted = RejectedState { lock: None, why: Refused::Deleted, ..rejected };
         files.hold("rejected-state-removed.v1", &deleted, b"");
         let protected = RejectedState { why: Refused::Protected, ..deleted };

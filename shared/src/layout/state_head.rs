@@ -83,7 +83,7 @@ pub struct WrittenUnder {
 #[cfg(test)]
 pub(super) mod examples {
     use super::super::audit_record::examples::mark;
-    use super::super::kept_state::examples::kept;
+    use super::super::kept_state::examples::{kept, with_rows};
     use super::*;
     use crate::layout::formats::*;
 
@@ -128,6 +128,8 @@ pub(super) mod examples {
             ..new()
         };
         files.hold("state-head.v1", &written, b"");
+        let long = StateHead { current: Some(with_rows()), ..written };
+        files.hold("state-head-with-rows.v1", &long, b"");
         files.hold("state-head-audited.v1", &StateHead { trail: Some(mark()), ..new() }, b"");
         let erasing = StateHead { deleted: Some(LATER), erasing: true, ..new() };
         files.hold("state-head-erasing.v1", &erasing, b"");

@@ -30,7 +30,7 @@ pub struct StateVersion {
     pub kept: KeptState,
     /// The outputs, without their values.
     pub outputs: Vec<Output>,
-    /// Where its index is stored; `None` if it has none.
+    /// Where its index is stored; `None` if it has none, or rows instead, which tell the same.
     pub index: Option<Payload>,
     /// The changes since the previous version; `None` if they are not known.
     pub changes: Option<Changes>,
@@ -95,7 +95,7 @@ pub struct LockOf {
 
 #[cfg(test)]
 pub(super) mod examples {
-    use super::super::kept_state::examples::{encrypted, kept};
+    use super::super::kept_state::examples::{encrypted, kept, with_rows};
     use super::*;
     use crate::domain::tfstate::{Mark, Standing, Validity};
     use crate::layout::formats::*;
@@ -161,6 +161,8 @@ pub(super) mod examples {
         files.hold("state-version-marked.v1", &marked, b"\x01sealed");
         let judged = StateVersion { outputs: judged_outputs(), ..version.clone() };
         files.hold("state-version-judged.v1", &judged, b"\x01sealed");
+        let long = StateVersion { kept: with_rows(), index: None, ..version.clone() };
+        files.hold("state-version-with-rows.v1", &long, b"");
         let index = Payload::Blob { key: format!("{}-index", kept().blob), sha256: "ef".repeat(32) };
         let restored = StateVersion {
             source: StateSource::Restored(1),

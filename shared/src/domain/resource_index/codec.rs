@@ -9,7 +9,7 @@ use flate2::write::DeflateEncoder;
 use super::model::Damaged;
 
 /// Appends a number: seven bits a byte, the lowest first.
-pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
+pub(in crate::domain) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
         number >>= 7;
@@ -18,7 +18,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Appends a text after its length.
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(in crate::domain) fn put_text(out: &mut Vec<u8>, text: &str) {
     put_number(out, text.len() as u64);
     out.extend_from_slice(text.as_bytes());
 }
@@ -29,18 +29,18 @@ pub(super) fn put_some(out: &mut Vec<u8>, number: Option<u32>) {
 }
 
 /// Reads what was appended.
-pub(super) struct Taker<'a>(&'a [u8]);
+pub(in crate::domain) struct Taker<'a>(&'a [u8]);
 
 impl<'a> Taker<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(in crate::domain) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::domain) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn number(&mut self) -> Result<u64, Damaged> {
+    pub(in crate::domain) fn number(&mut self) -> Result<u64, Damaged> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let (first, rest) = self.0.split_first().ok_or(Damaged("a number is cut off"))?;
@@ -53,7 +53,7 @@ impl<'a> Taker<'a> {
         Err(Damaged("a number is too long"))
     }
 
-    pub(super) fn small(&mut self) -> Result<u32, Damaged> {
+    pub(in crate::domain) fn small(&mut self) -> Result<u32, Damaged> {
         u32::try_from(self.number()?).map_err(|_| Damaged("a number is too large"))
     }
 
@@ -64,13 +64,13 @@ impl<'a> Taker<'a> {
         }
     }
 
-    pub(super) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
+    pub(in crate::domain) fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
         let (first, rest) = self.0.split_first_chunk().ok_or(Damaged("it is cut off"))?;
         self.0 = rest;
         Ok(*first)
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Damaged> {
+    pub(in crate::domain) fn text(&mut self) -> Result<&'a str, Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged("a text is too long"))?;
         let (text, rest) = self.0.split_at_checked(length).ok_or(Damaged("a text is cut off"))?;
         self.0 = rest;
@@ -79,14 +79,14 @@ impl<'a> Taker<'a> {
 }
 
 /// Compresses a block. The same bytes result in the same block.
-pub(super) fn compress(raw: &[u8]) -> Vec<u8> {
+pub(in crate::domain) fn compress(raw: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::with_capacity(raw.len() / 3 + 64), Compression::fast());
     encoder.write_all(raw).expect("writing to memory does not fail");
     encoder.finish().expect("writing to memory does not fail")
 }
 
 /// Inflates a block of this many bytes.
-pub(super) fn decompress(compressed: &[u8], bytes: usize) -> Result<Vec<u8>, Damaged> {
+pub(in crate::domain) fn decompress(compressed: &[u8], bytes: usize) -> Result<Vec<u8>, Damaged> {
     let mut raw = Vec::with_capacity(bytes + 1);
     let mut decoder = DeflateDecoder::new(compressed).take(bytes as u64 + 1);
     decoder.read_to_end(&mut raw).map_err(|_| Damaged("a block does not inflate"))?;

@@ -14,7 +14,7 @@
 //! A resource keeps its entry when its stack is renamed: hashes leave out the names of stack and project.
 
 mod build;
-mod codec;
+pub(in crate::domain) mod codec;
 mod directory;
 mod hash;
 mod model;

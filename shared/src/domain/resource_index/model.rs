@@ -17,7 +17,7 @@ pub const DELETED_MAX: usize = 10_000;
 /// The bytes are not an index, or a damaged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the index is damaged: {0}")]
-pub struct Damaged(pub(super) &'static str);
+pub struct Damaged(pub(in crate::domain) &'static str);
 
 impl Damaged {
     /// Rows are missing.

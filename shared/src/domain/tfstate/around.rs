@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::neighbours::{EDGES_MAX, HOPS_MAX, NODES_MAX};
 use super::index::Whole;
-use super::instance::{ADDRESS_BYTES_MAX, Found, dependencies_in, unkeyed};
+use super::instance::{ADDRESS_BYTES_MAX, Found, unkeyed};
 use super::resources::each;
 
 /// A resource instance near another one.
@@ -53,7 +53,7 @@ impl Known {
             name: whole.name.to_owned(),
             key: whole.key.map(str::to_owned),
         };
-        let needs = dependencies_in(whole.text).into_iter().map(Cow::into_owned).collect();
+        let needs = whole.needs().into_iter().map(Cow::into_owned).collect();
         Self { near, of: unkeyed(whole.of), needs }
     }
 }
@@ -88,7 +88,7 @@ pub fn around(text: &[u8], address: &str, hops: u64) -> Found<Around> {
                 return;
             }
             let is_near = needed.contains(unkeyed(whole.of).as_str())
-                || dependencies_in(whole.text).iter().any(|needs| own.contains(needs.as_ref()));
+                || whole.needs().iter().any(|needs| own.contains(needs.as_ref()));
             if !is_near {
                 return;
             }

@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::json::{self, Reader};
+use super::listing::text_of;
+use super::rows::Row;
 
 /// Addresses of each kind that [`Changes`] lists, at most. Others are only counted.
 pub const NAMED_MAX: usize = 50;
 
 /// Instances in an index, at most. A larger state has no index, and the changes of its versions are unknown.
-const ENTRIES_MAX: usize = 100_000;
+pub const ENTRIES_MAX: usize = 100_000;
 
 /// Bytes of addresses and providers of resources that their instances repeat, at most, in all of a state. A name may
 /// have any length, so a short text with many instances of one resource would take any memory. The resources of a state
@@ -54,12 +56,9 @@ impl Index {
         let (mut entries, mut scratch): (Vec<(String, [u8; 8])>, Vec<u8>) = (Vec::new(), Vec::new());
         let mut repeated = REPEATED_BYTES_MAX;
         reader.array(|reader| {
-            read_resource(reader, &mut repeated, &mut |Whole { address, provider, text, .. }: Whole<'_>| {
-                scratch.clear();
-                append_without_space(&mut scratch, provider);
-                append_without_space(&mut scratch, text);
-                let digest = Sha256::digest(&scratch);
-                entries.push((address, digest.first_chunk().copied().unwrap_or_default()));
+            read_resource(reader, &mut repeated, &mut |whole: Whole<'_>| {
+                let digest = whole.digest(&mut scratch);
+                entries.push((whole.address, digest));
             })?;
             if entries.len() <= ENTRIES_MAX { Ok(()) } else { Err(reader.expected("fewer instances")) }
         })?;
@@ -103,6 +102,11 @@ impl Index {
             }
         }
         begun.is_empty().then_some(Self(entries))
+    }
+
+    /// Adds the instance of a row. Of several with one address, the last one counts.
+    pub fn add(&mut self, row: &Row<'_>) {
+        self.0.insert(row.address.to_owned(), row.digest);
     }
 
     /// The digest of an instance; `None` if the state does not have it.
@@ -235,7 +239,40 @@ pub(super) struct Whole<'a> {
     pub(super) deposed: Option<&'a str>,
     /// The provider of its resource, as in the text.
     pub(super) provider: &'a str,
+    /// Its own provider, as in the text, if it differs from that of its resource.
+    pub(super) own_provider: Option<&'a str>,
+    /// Its status, as in the text.
+    status: Option<&'a str>,
+    /// Its dependencies, as in the text.
+    dependencies: Option<&'a str>,
     pub(super) text: &'a str,
+}
+
+impl<'a> Whole<'a> {
+    /// Whether the next run replaces it.
+    pub(super) fn is_tainted(&self) -> bool {
+        self.status.is_some_and(|status| text_of(status) == "tainted")
+    }
+
+    /// The number of its dependencies; `None` if the client does not report them.
+    pub(super) fn dependency_count(&self) -> Option<u64> {
+        let dependencies = Reader::new(self.dependencies?).list(Reader::raw).ok()?;
+        Some(dependencies.len() as u64)
+    }
+
+    /// The addresses of the resources that it depends on, without keys of instances. Those of another form are left out.
+    pub(super) fn needs(&self) -> Vec<Cow<'a, str>> {
+        let dependencies = self.dependencies.and_then(|raw| Reader::new(raw).list(Reader::raw).ok());
+        dependencies.unwrap_or_default().into_iter().map(text_of).collect()
+    }
+
+    /// The start of the SHA-256 of its text with the provider of its resource. `scratch` is reused for what is hashed.
+    pub(super) fn digest(&self, scratch: &mut Vec<u8>) -> [u8; 8] {
+        scratch.clear();
+        append_without_space(scratch, self.provider);
+        append_without_space(scratch, self.text);
+        Sha256::digest(scratch).first_chunk().copied().unwrap_or_default()
+    }
 }
 
 /// An instance in the text of a state.
@@ -245,6 +282,10 @@ struct Instance<'a> {
     key: Option<&'a str>,
     /// The key of the deposed object, if it is one.
     deposed: Option<Cow<'a, str>>,
+    /// These are as in the text.
+    provider: Option<&'a str>,
+    status: Option<&'a str>,
+    dependencies: Option<&'a str>,
 }
 
 /// Reads a resource and passes each of its instances on. `repeated` is what is left of [`REPEATED_BYTES_MAX`].
@@ -280,7 +321,7 @@ pub(super) fn read_resource(
     let each_bytes = of.len().saturating_add(provider.len());
     let more = each_bytes.saturating_mul(instances.len().saturating_sub(1));
     *repeated = repeated.checked_sub(more).ok_or_else(|| reader.expected("shorter addresses"))?;
-    for Instance { text, key, deposed } in instances {
+    for Instance { text, key, deposed, provider: own_provider, status, dependencies } in instances {
         let mut address = of.clone();
         if let Some(key) = key {
             address.push_str(&format!("[{key}]"));
@@ -290,7 +331,21 @@ pub(super) fn read_resource(
         }
         let deposed = deposed.as_deref();
         let (of, module, kind, name) = (&of, &module, &kind, &name);
-        each(Whole { address, of, module, mode, kind, name, key, deposed, provider, text });
+        each(Whole {
+            address,
+            of,
+            module,
+            mode,
+            kind,
+            name,
+            key,
+            deposed,
+            provider,
+            own_provider,
+            status,
+            dependencies,
+            text,
+        });
     }
     Ok(())
 }
@@ -298,10 +353,14 @@ pub(super) fn read_resource(
 fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
     let start = reader.start();
     let (mut key, mut deposed) = (None, None);
+    let (mut provider, mut status, mut dependencies) = (None, None, None);
     reader.object(|reader, member| {
         match member.name.as_ref() {
             "index_key" => key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
             "deposed" => deposed = reader.optional(Reader::string)?,
+            "provider" => provider = Some(reader.raw()?),
+            "status" => status = Some(reader.raw()?),
+            "dependencies" => dependencies = Some(reader.raw()?),
             _ => drop(reader.raw()?),
         }
         Ok(())
@@ -312,6 +371,9 @@ fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
         text: reader.text_since(start),
         key: key.filter(|key| is_plain(key)),
         deposed: deposed.filter(|key| !key.is_empty() && is_plain(key)),
+        provider,
+        status,
+        dependencies,
     })
 }
 

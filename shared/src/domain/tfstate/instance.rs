@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use super::super::json::{self, Key, Reader};
 use super::document::InvalidState;
 use super::index::Whole;
-use super::listing::{Listed, text_of};
+use super::listing::Listed;
 use super::resources::each;
+use super::rows::Row;
 
 /// Instances that are named on each side of one, at most. Others are only counted.
 pub const NEIGHBORS_MAX: usize = 500;
@@ -30,16 +31,10 @@ const STEPS_MAX: usize = 32;
 /// Instances on one side of another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbors {
-    /// The addresses of the first ones, sorted. A resource without instances is named by its own address.
+    /// The first addresses in their order. A resource without instances is named by its own address.
     pub addresses: Vec<String>,
     /// The number of those that are not named.
     pub more: u64,
-}
-
-impl Neighbors {
-    fn of(all: BTreeSet<String>, more: u64) -> Self {
-        Self { addresses: all.into_iter().collect(), more }
-    }
 }
 
 /// A resource instance with its place among the others, without its values.
@@ -57,66 +52,93 @@ pub struct Detail {
 /// for an address that it does not have.
 pub(super) type Found<T> = Result<Option<Option<T>>, InvalidState>;
 
+/// Finds what an instance depends on, and what depends on it, among the instances that it is offered, in any order.
+pub struct Relating {
+    listed: Listed,
+    /// The address of its resource, without keys.
+    own: String,
+    /// The resources that it depends on. A text names resources, and not their instances.
+    needs: BTreeSet<String>,
+    /// Those of them that no instance was of.
+    without_instance: BTreeSet<String>,
+    dependencies: Named,
+    dependents: Named,
+}
+
+impl Relating {
+    pub(super) fn new(listed: Listed, of: &str, needs: BTreeSet<String>) -> Self {
+        let without_instance = needs.clone();
+        let (dependencies, dependents) = (Named::default(), Named::default());
+        Self { listed, own: unkeyed(of), needs, without_instance, dependencies, dependents }
+    }
+
+    /// Offers the instance of a row.
+    pub fn offer(&mut self, row: &Row<'_>) {
+        self.add(row.address, row.of(), &row.needs);
+    }
+
+    fn add(&mut self, address: &str, of: &str, needs: &[impl AsRef<str>]) {
+        let of = unkeyed(of);
+        if self.needs.contains(&of) {
+            self.without_instance.remove(&of);
+            self.dependencies.note(address);
+        }
+        if self.listed.address != address && needs.iter().any(|needed| needed.as_ref() == self.own) {
+            self.dependents.note(address);
+        }
+    }
+
+    /// The instance with the others.
+    pub fn end(self) -> Detail {
+        let Self { listed, without_instance, mut dependencies, dependents, .. } = self;
+        for resource in &without_instance {
+            dependencies.note(resource);
+        }
+        Detail { listed, dependencies: dependencies.end(), dependents: dependents.end() }
+    }
+}
+
 /// The resource instance with this address.
 ///
 /// # Errors
 /// [`InvalidState`].
 pub fn detail_of(text: &[u8], address: &str) -> Found<Detail> {
-    let mut found: Option<(Listed, String, BTreeSet<String>)> = None;
+    let mut found: Option<Relating> = None;
     let is_known = each(text, &mut |whole: Whole<'_>| {
         if whole.address == address {
-            let needs = dependencies_in(whole.text).into_iter().map(Cow::into_owned).collect();
-            found = Some((Listed::of(&whole), unkeyed(whole.of), needs));
+            let needs = whole.needs().into_iter().map(Cow::into_owned).collect();
+            found = Some(Relating::new(Listed::of(&whole), whole.of, needs));
         }
     })?;
     if !is_known {
         return Ok(None);
     }
-    let Some((listed, own, needs)) = found else { return Ok(Some(None)) };
-    // The text names resources, and not their instances. So a second pass finds these.
-    let (mut dependencies, mut dependents) = (BTreeSet::new(), BTreeSet::new());
-    let (mut dependencies_more, mut dependents_more) = (0, 0);
-    let mut without_instance = needs.clone();
-    each(text, &mut |whole: Whole<'_>| {
-        let of = unkeyed(whole.of);
-        if needs.contains(&of) {
-            without_instance.remove(&of);
-            note(&mut dependencies, &mut dependencies_more, &whole.address);
-        }
-        if whole.address != address && dependencies_in(whole.text).iter().any(|needed| *needed == own) {
-            note(&mut dependents, &mut dependents_more, &whole.address);
-        }
-    })?;
-    for resource in &without_instance {
-        note(&mut dependencies, &mut dependencies_more, resource);
-    }
-    let dependencies = Neighbors::of(dependencies, dependencies_more);
-    let dependents = Neighbors::of(dependents, dependents_more);
-    Ok(Some(Some(Detail { listed, dependencies, dependents })))
+    let Some(mut relating) = found else { return Ok(Some(None)) };
+    // Others come before it and after it. So a second pass finds these.
+    each(text, &mut |whole: Whole<'_>| relating.add(&whole.address, whole.of, &whole.needs()))?;
+    Ok(Some(Some(relating.end())))
 }
 
-fn note(named: &mut BTreeSet<String>, more: &mut u64, address: &str) {
-    match named.len() < NEIGHBORS_MAX && address.len() <= ADDRESS_BYTES_MAX {
-        true => drop(named.insert(address.to_owned())),
-        false => *more += 1,
-    }
+/// The first addresses of those that are noted, and the number of the others.
+#[derive(Default)]
+struct Named {
+    addresses: BTreeSet<String>,
+    more: u64,
 }
 
-/// The addresses of the resources that an instance depends on, without keys of instances.
-pub(super) fn dependencies_in(instance: &str) -> Vec<Cow<'_, str>> {
-    let mut found = Vec::new();
-    // The text was parsed before, so this cannot fail. Members of another kind are left out.
-    let _ = Reader::new(instance).object(|reader, member| {
-        match member.name.as_ref() {
-            "dependencies" => {
-                let raw = reader.raw()?;
-                found = Reader::new(raw).list(Reader::raw).unwrap_or_default();
-            }
-            _ => drop(reader.raw()?),
+impl Named {
+    fn note(&mut self, address: &str) {
+        if address.len() > ADDRESS_BYTES_MAX {
+            self.more += 1;
+        } else if self.addresses.insert(address.to_owned()) && self.addresses.len() > NEIGHBORS_MAX {
+            self.addresses.pop_last();
+            self.more += 1;
         }
-        Ok(())
-    });
-    found.into_iter().map(text_of).collect()
+    }
+
+    fn end(self) -> Neighbors {
+        Neighbors { addresses: self.addresses.into_iter().collect(), more: self.more }
+    }
 }
 
 /// An address without the keys of modules and instances: dependencies have none.
@@ -131,7 +153,7 @@ pub(super) fn unkeyed(address: &str) -> String {
 }
 
 /// What follows the bracket that closes a key. A key in quotes may contain brackets.
-fn after_key(text: &str) -> &str {
+pub(super) fn after_key(text: &str) -> &str {
     let (mut is_quoted, mut is_escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
         match byte {

@@ -1,6 +1,7 @@
 //! The resource instances of a state, a page at a time, without values.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
@@ -9,6 +10,7 @@ use super::super::json::Reader;
 use super::document::InvalidState;
 use super::index::Whole;
 use super::resources::each;
+use super::rows::Row;
 
 /// Bytes of a module that count for the order, at most.
 const MODULE_BYTES_MAX: usize = 160;
@@ -18,7 +20,7 @@ const REST_BYTES_MAX: usize = 200;
 
 /// The size of the instances on one page in bytes, at most, unless it is a single one. Names and keys may have any
 /// length.
-const PAGE_BYTES_MAX: usize = 2 << 20;
+pub(super) const PAGE_BYTES_MAX: usize = 2 << 20;
 
 /// A resource instance, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,22 +47,6 @@ pub struct Listed {
 
 impl Listed {
     pub(super) fn of(whole: &Whole<'_>) -> Self {
-        let (mut dependency_count, mut provider) = (None, text_of(whole.provider));
-        let mut is_tainted = false;
-        // The text was parsed before, so this cannot fail.
-        let _ = Reader::new(whole.text).object(|reader, member| {
-            match member.name.as_ref() {
-                "dependencies" => {
-                    let dependencies = reader.optional(|reader| reader.list(Reader::raw))?;
-                    dependency_count =
-                        dependencies.map(|those| u64::try_from(those.len()).unwrap_or(u64::MAX));
-                }
-                "status" => is_tainted = text_of(reader.raw()?) == "tainted",
-                "provider" => provider = text_of(reader.raw()?),
-                _ => drop(reader.raw()?),
-            }
-            Ok(())
-        });
         Self {
             address: whole.address.clone(),
             module: (!whole.module.is_empty()).then(|| whole.module.to_owned()),
@@ -69,9 +55,9 @@ impl Listed {
             name: whole.name.to_owned(),
             key: whole.key.map(str::to_owned),
             deposed: whole.deposed.map(str::to_owned),
-            provider: provider_name(&provider),
-            is_tainted,
-            dependency_count,
+            provider: provider_name(&text_of(whole.own_provider.unwrap_or(whole.provider))),
+            is_tainted: whole.is_tainted(),
+            dependency_count: whole.dependency_count(),
         }
     }
 
@@ -106,10 +92,9 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(module: &str, address: &str) -> Self {
-        let rest = address.get(module.len()..).unwrap_or(address);
-        let digest = hex::encode(Sha256::digest(address).first_chunk::<8>().copied().unwrap_or_default());
-        Self { module: cut(module, MODULE_BYTES_MAX), rest: cut(rest, REST_BYTES_MAX), digest }
+    pub(super) fn of(module: &str, address: &str) -> Self {
+        let (module, rest) = first_bytes(module, address);
+        Self { module: module.to_owned(), rest: rest.to_owned(), digest: digest_of(address) }
     }
 
     /// The place as text of at most 400 bytes.
@@ -124,9 +109,26 @@ impl Place {
     }
 }
 
+/// The order of the places of two instances, each a module and an address.
+pub(super) fn order(one: (&str, &str), other: (&str, &str)) -> Ordering {
+    let by_names = first_bytes(one.0, one.1).cmp(&first_bytes(other.0, other.1));
+    // A digest costs more than it tells, except of long addresses.
+    by_names.then_with(|| digest_of(one.1).cmp(&digest_of(other.1)))
+}
+
+/// What counts for the order of an instance, of its module and of the rest of its address.
+fn first_bytes<'a>(module: &'a str, address: &'a str) -> (&'a str, &'a str) {
+    let rest = address.get(module.len()..).unwrap_or(address);
+    (cut(module, MODULE_BYTES_MAX), cut(rest, REST_BYTES_MAX))
+}
+
+fn digest_of(address: &str) -> String {
+    hex::encode(Sha256::digest(address).first_chunk::<8>().copied().unwrap_or_default())
+}
+
 /// The first bytes of a text, up to the end of a character.
-fn cut(text: &str, bytes_max: usize) -> String {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().to_owned()
+fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default()
 }
 
 /// One page of the instances of a state.
@@ -150,18 +152,86 @@ impl Words {
         Self(filter.split_whitespace().map(str::to_lowercase).collect())
     }
 
-    fn match_in(&self, whole: &Whole<'_>) -> bool {
+    fn match_in(&self, address: &str, provider: &str) -> bool {
         if self.0.is_empty() {
             return true;
         }
-        let (address, provider) = (whole.address.to_lowercase(), whole.provider.to_lowercase());
+        let (address, provider) = (address.to_lowercase(), provider.to_lowercase());
         self.0.iter().all(|word| address.contains(word) || provider.contains(word))
     }
 }
 
+/// Makes a page of the instances that it is offered, in any order. Holds no more than the page.
+pub struct Pager {
+    words: Words,
+    after: Option<Place>,
+    size: usize,
+    page: Page,
+    first: BTreeMap<Place, Listed>,
+    bytes: usize,
+    /// The first place that the page does not have.
+    end: Option<Place>,
+}
+
+impl Pager {
+    /// A page of the first `size` instances after a place, of those that the filter lets through. There are fewer if they
+    /// are long.
+    pub fn new(filter: &str, after: Option<&Place>, size: usize) -> Self {
+        let (words, page) = (Words::of(filter), Page::default());
+        Self { words, after: after.cloned(), size, page, first: BTreeMap::new(), bytes: 0, end: None }
+    }
+
+    /// Whether the filter lets all instances through.
+    pub fn lists_all(&self) -> bool {
+        self.words.0.is_empty()
+    }
+
+    /// Whether others follow those of the page.
+    pub fn is_full(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Offers the instance of a row.
+    pub fn offer(&mut self, row: &Row<'_>) {
+        self.add(row.module, row.address, row.sought, || row.listed());
+    }
+
+    fn add(&mut self, module: &str, address: &str, provider: &str, listed: impl FnOnce() -> Listed) {
+        self.page.total += 1;
+        if !self.words.match_in(address, provider) {
+            return;
+        }
+        self.page.matched += 1;
+        let place = Place::of(module, address);
+        let is_later = self.end.as_ref().is_some_and(|end| place >= *end);
+        if is_later || self.after.as_ref().is_some_and(|after| place <= *after) {
+            return;
+        }
+        let listed = listed();
+        self.bytes += listed.bytes();
+        if let Some(same) = self.first.insert(place, listed) {
+            self.bytes = self.bytes.saturating_sub(same.bytes());
+        }
+        while self.first.len() > self.size || (self.bytes > PAGE_BYTES_MAX && self.first.len() > 1) {
+            let Some((place, listed)) = self.first.pop_last() else { break };
+            self.bytes = self.bytes.saturating_sub(listed.bytes());
+            self.end = Some(place);
+        }
+    }
+
+    /// The page.
+    pub fn end(self) -> Page {
+        let Self { mut page, first, end, .. } = self;
+        if end.is_some() {
+            page.next = first.last_key_value().map(|(last, _)| last.clone());
+        }
+        page.listed = first.into_values().collect();
+        page
+    }
+}
+
 /// The first `size` instances of a state after a place, of those that the filter lets through; `None` if the client
-/// encrypted the state or its format is unknown. There are fewer if they are long. Holds no more than a page in memory
-/// in addition to the text.
+/// encrypted the state or its format is unknown. Holds no more than a page in memory in addition to the text.
 ///
 /// # Errors
 /// [`InvalidState`].
@@ -171,38 +241,11 @@ pub fn page_of(
     after: Option<&Place>,
     size: usize,
 ) -> Result<Option<Page>, InvalidState> {
-    let words = Words::of(filter);
-    let mut page = Page::default();
-    let mut first: BTreeMap<Place, Listed> = BTreeMap::new();
-    // The first place that the page does not have.
-    let (mut end, mut bytes): (Option<Place>, usize) = (None, 0);
+    let mut pager = Pager::new(filter, after, size);
     let is_known = each(text, &mut |whole: Whole<'_>| {
-        page.total += 1;
-        if !words.match_in(&whole) {
-            return;
-        }
-        page.matched += 1;
-        let place = Place::of(whole.module, &whole.address);
-        let is_later = end.as_ref().is_some_and(|end| place >= *end);
-        if is_later || after.is_some_and(|after| place <= *after) {
-            return;
-        }
-        let listed = Listed::of(&whole);
-        bytes += listed.bytes();
-        if let Some(same) = first.insert(place, listed) {
-            bytes = bytes.saturating_sub(same.bytes());
-        }
-        while first.len() > size || (bytes > PAGE_BYTES_MAX && first.len() > 1) {
-            let Some((place, listed)) = first.pop_last() else { break };
-            bytes = bytes.saturating_sub(listed.bytes());
-            end = Some(place);
-        }
+        pager.add(whole.module, &whole.address, whole.provider, || Listed::of(&whole));
     })?;
-    if end.is_some() {
-        page.next = first.last_key_value().map(|(last, _)| last.clone());
-    }
-    page.listed = first.into_values().collect();
-    Ok(is_known.then_some(page))
+    Ok(is_known.then(|| pager.end()))
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod listing;
 mod lock;
 mod outputs;
 mod resources;
+pub mod rows;
 
 pub use around::{Around, Near, around};
 pub use document::{Document, InvalidState, outputs_document, outputs_of, with_serial};
@@ -26,10 +27,10 @@ pub use edges::{
 };
 pub use filter::{FILTER_BYTES_MAX, Filter, InvalidFilter};
 pub use graph::{Direction, Graph, Layers};
-pub use index::{Changes, Index, NAMED_MAX, Op, Told};
+pub use index::{Changes, ENTRIES_MAX, Index, NAMED_MAX, Op, Told};
 pub use infer::infer;
 pub use instance::{
-    ATTRIBUTES_BYTES_MAX, Detail, MASK, NEIGHBORS_MAX, Neighbors, Values, detail_of, values_of,
+    ATTRIBUTES_BYTES_MAX, Detail, MASK, NEIGHBORS_MAX, Neighbors, Relating, Values, detail_of, values_of,
 };
 pub use judge::{
     Current, Holder, PLAN_LOCK_EXPIRES_AFTER_SECONDS, Policy, Refused, Sent, Taken, Verdict, judge,
@@ -39,7 +40,7 @@ pub use labels::{
     InvalidLabel, LABEL_BYTES_MAX, LABELS_MAX, LabelChanges, LabelKey, LabelNumber, LabelValue, Labels,
     merged, read_changes,
 };
-pub use listing::{Listed, Page, Place, page_of, provider_name};
+pub use listing::{Listed, Page, Pager, Place, page_of, provider_name};
 pub use lock::{InvalidLock, LockInfo};
 pub use outputs::{Mark, Output, Standing, Validity, judge_outputs, marked};
 pub use resources::{InstanceChanges, changes_of_one, instance_changes};

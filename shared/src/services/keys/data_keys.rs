@@ -168,6 +168,19 @@ pub(crate) async fn open(ctx: &Context, owner: KeyOwner, mut sealed: Vec<u8>) ->
     .await
 }
 
+/// The number of the data key that sealed these bytes; `None` for other bytes.
+pub(crate) fn number_of(sealed: &[u8]) -> Option<u32> {
+    Sealed::of(sealed).map(|sealed| sealed.number)
+}
+
+/// Loads a data key, so that what it sealed opens without a call while it is cached.
+///
+/// # Errors
+/// Errors of the ports; [`Error::Broken`] if the owner's key does not open.
+pub(crate) async fn load(ctx: &Context, owner: KeyOwner, number: u32) -> Result<(), Error> {
+    data_key(ctx, owner, number).await.map(drop)
+}
+
 /// Makes digests of values with a key derived from the owner's data key. A digest alone does not let an
 /// attacker test guesses of its value.
 pub(crate) struct Digester(Hmac<Sha256>);

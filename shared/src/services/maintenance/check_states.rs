@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::domain::ids::{KeyOwner, StateId};
 use crate::domain::names::{OrgName, StateAddress};
 use crate::layout::{
-    DeletedState, FormerStateName, Record, RejectedState, StateEntry, StateHead, StateLock, StateLockEntry,
-    StateLocksListed, StateVersion, StoredLabelPolicy,
+    DeletedState, FormerStateName, KeptState, Record, RejectedState, StateEntry, StateHead, StateLock,
+    StateLockEntry, StateLocksListed, StateVersion, StoredLabelPolicy,
 };
 use crate::ports::{Inventory, Item, Order};
 use crate::services::keys::data_keys;
@@ -118,7 +118,7 @@ async fn check_one(ctx: &Context, id: StateId, depth: Depth) -> Result<StateRepo
             let rejected = RejectedState::decode(&item.value)?;
             match depth {
                 Depth::Items => Ok(()),
-                Depth::Blobs => states::blobs::fetch(ctx, id, &rejected.kept).await.map(drop),
+                Depth::Blobs => check_text(ctx, id, &rejected.kept).await,
             }
         };
         if let Err(words) = found(checked.await)? {
@@ -173,8 +173,10 @@ async fn check_versions(
             let checked = async {
                 let (version, tail) = StateVersion::decode_with(&item.value)?;
                 if depth == Depth::Blobs {
-                    states::blobs::fetch(ctx, id, &version.kept).await?;
-                    states::blobs::fetch_index(ctx, id, &version, tail).await?;
+                    check_text(ctx, id, &version.kept).await?;
+                    if version.kept.rows.is_none() {
+                        states::blobs::fetch_index(ctx, id, &version, tail).await?;
+                    }
                 }
                 Ok(version)
             };
@@ -193,10 +195,24 @@ async fn check_versions(
         report
             .problems
             .push(format!("its head is at version {}, but the last one is {number}", head.version));
-    } else if version.is_some_and(|version| Some(version.kept) != head.current) {
+    } else if version.is_some_and(|version| !is_same_text(head.current.as_ref(), &version.kept)) {
         report.problems.push(format!("its head differs from version {number}"));
     }
     Ok(())
+}
+
+/// Checks that a text and its rows are as they were stored.
+async fn check_text(ctx: &Context, id: StateId, kept: &KeptState) -> Result<(), Error> {
+    states::blobs::fetch(ctx, id, kept).await?;
+    states::rows::check(ctx, id, kept).await
+}
+
+/// Whether the head has the text of the last version. A program that does not know rows drops them from the head.
+fn is_same_text(of_head: Option<&KeptState>, of_version: &KeptState) -> bool {
+    of_head.is_some_and(|head| {
+        let rows = head.rows.as_ref().and(of_version.rows.clone());
+        *head == KeptState { rows, ..of_version.clone() }
+    })
 }
 
 /// Checks an item of an organization that is about states but outside their partitions: a name, a deleted state, or

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::rows::{self, NewRows};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::tfstate::{Document, Index, Output, marked};
@@ -30,9 +31,12 @@ pub(crate) struct SentText {
     /// stored.
     value_hashes: Vec<[u8; 32]>,
     gzip: Bytes,
+    /// The rows of its resource instances, if it is long.
+    pub(super) rows: Option<Arc<NewRows>>,
 }
 
-/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside.
+/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside. Then makes
+/// the rows of a long one.
 pub(super) async fn read(
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
@@ -41,7 +45,7 @@ pub(super) async fn read(
     let turn = Arc::new(work::turn(text.len()).await);
     let turns = [Arc::clone(&turn), Arc::clone(&turn), turn];
     let [of_gzip, of_hash, of_reading] = turns;
-    let (whole, same) = (text.clone(), text.clone());
+    let (whole, same, of_rows) = (text.clone(), text.clone(), text.clone());
     let gzip = in_background(move || {
         let _turn = of_gzip;
         Ok(gzip(&whole))
@@ -59,7 +63,8 @@ pub(super) async fn read(
     let (sha256, read, gzip) = futures::join!(sha256, read, gzip);
     // `verify` first: a text that was damaged on its way may be an invalid state for that reason alone.
     let (sha256, (document, value_hashes, bytes), gzip) = (sha256?, read?, gzip?);
-    Ok(SentText { bytes, sha256, document, value_hashes, gzip })
+    let (document, rows) = rows::of_text(of_rows, document).await?;
+    Ok(SentText { bytes, sha256, document, value_hashes, gzip, rows })
 }
 
 impl SentText {
@@ -83,17 +88,16 @@ pub(super) async fn seal(ctx: &Context, state: StateId, sent: &SentText) -> Resu
     work::on(bytes.len(), move || Ok(SealedText { sha256: store::sha256_hex(&bytes), bytes })).await
 }
 
-/// Stores a text under a new key.
+/// Stores a text under a new key, without rows.
 pub(super) async fn keep(
     ctx: &Context,
-    state: StateId,
+    key: &BlobKey,
     sent: &SentText,
     sealed: SealedText,
 ) -> Result<KeptState, Error> {
     let SealedText { bytes: sealed, sha256: blob_sha256 } = sealed;
-    let key = KeptState::new_blob(state, ctx.ids.uuid());
     let blob_bytes = sealed.len() as u64;
-    store::put_blob(ctx, &key, sealed).await?;
+    store::put_blob(ctx, key, sealed).await?;
     let document = &sent.document;
     Ok(KeptState {
         blob: key.to_string(),
@@ -107,6 +111,7 @@ pub(super) async fn keep(
         is_encrypted: document.is_encrypted,
         resource_count: document.index.as_ref().map(|index| index.len() as u64),
         output_count: document.output_count,
+        rows: None,
     })
 }
 
@@ -167,14 +172,14 @@ pub(super) async fn mark_outputs(
     Ok(marked(outputs, digests, before, version, at))
 }
 
-/// The index of a version, from the version's record and the tail of that record.
+/// The index of a version, from the version's record and the tail of that record, or from the rows of its text.
 pub(crate) async fn fetch_index(
     ctx: &Context,
     state: StateId,
     version: &StateVersion,
     tail: Bytes,
 ) -> Result<Option<Index>, Error> {
-    let Some(payload) = &version.index else { return Ok(None) };
+    let Some(payload) = &version.index else { return rows::index(ctx, state, &version.kept).await };
     let sealed = store::fetch(ctx, payload, tail).await?;
     let gzip = data_keys::open(ctx, state.into(), Vec::from(sealed)).await?;
     let bytes = declared_length(&gzip);

@@ -10,6 +10,7 @@ pub mod outputs;
 pub mod protection;
 pub mod resources;
 pub(super) mod retention;
+pub(super) mod rows;
 pub mod schemas;
 pub mod staleness;
 pub mod versions;

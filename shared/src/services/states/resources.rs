@@ -3,7 +3,7 @@
 use futures::StreamExt;
 
 use super::versions::{StateVersionRef, found};
-use super::{Located, StateRef, blobs};
+use super::{Located, StateRef, blobs, rows};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -52,8 +52,13 @@ pub struct Wanted {
 /// What a text of a state has, with its version; `None` for a state without a version.
 pub type OfVersion<T> = (Option<StateVersionRef>, T);
 
-/// One page of the resource instances of a state, by module and address. One read, and one of the blob; one read more
-/// for a version that the request names.
+/// The longest text that is read whole for a page of its resources, in bytes. Of a longer one, a page reads a part of its
+/// rows, in memory that does not grow with the state.
+pub const WHOLE_BYTES_MAX: usize = rows::WHOLE_BYTES_MAX;
+
+/// One page of the resource instances of a state, by module and address. One read, and one of a blob: of the text, or of
+/// the first rows of a long text. One read more of the blob for a later page of rows, and one for a version that the
+/// request names.
 ///
 /// # Errors
 /// [`StateError::NotFound`], [`StateError::NoVersion`], [`StateError::ResourcesUnknown`].
@@ -67,6 +72,10 @@ pub async fn list(
     let Some(Text { which, kept, id, .. }) = text_of(ctx, caller, state, which).await? else {
         return Ok((None, Page::default()));
     };
+    let of_rows = Box::pin(rows::page(ctx, id, &kept, &filter, after.as_ref(), size)).await;
+    if let Some(page) = rows::unless_damaged(of_rows)? {
+        return Ok((Some(which), page));
+    }
     let page = read(ctx, id, &kept, &which, move |text| page_of(text, &filter, after.as_ref(), size)).await?;
     Ok((Some(which), page))
 }
@@ -83,6 +92,10 @@ pub async fn get(
     address: &str,
 ) -> Result<(StateVersionRef, Detail), Error> {
     let (text, missing) = text_with(ctx, caller, state, which, address).await?;
+    let of_rows = Box::pin(rows::detail(ctx, text.id, &text.kept, address)).await;
+    if let Some(found) = rows::unless_damaged(of_rows)? {
+        return Ok((text.which, found.ok_or(missing)?));
+    }
     let wanted = address.to_owned();
     let found = read(ctx, text.id, &text.kept, &text.which, move |text| detail_of(text, &wanted)).await?;
     Ok((text.which, found.ok_or(missing)?))
@@ -227,7 +240,7 @@ pub struct History {
 }
 
 /// The versions that changed a resource instance, newest first, of the next [`HISTORY_PAGE`] versions below `before`. One
-/// query. What the lists of changes in the versions do not tell, their indexes do: one blob at most for each version.
+/// query. What the lists of changes in the versions do not tell, their indexes or rows do: one blob at most for each version.
 ///
 /// # Errors
 /// [`StateError::NotFound`].
@@ -310,6 +323,10 @@ async fn digest(
     address: &str,
 ) -> Result<Option<Option<[u8; 8]>>, Error> {
     let (version, tail) = StateVersion::decode_with(&item.value)?;
+    if version.kept.rows.is_some() {
+        let of_rows = Box::pin(rows::digest(ctx, id, &version.kept, address)).await;
+        return rows::unless_damaged(of_rows);
+    }
     let index = blobs::fetch_index(ctx, id, &version, tail).await?;
     Ok(index.map(|index| index.digest(address)))
 }

@@ -15,18 +15,18 @@ use crate::services::updates::retention;
 use crate::services::updates::retention::only_blob;
 use crate::services::{Error, store};
 
-/// Versions that one commit deletes: each has its item and the due items of its two blobs.
+/// Versions that one commit deletes: each has its item and the due items of its two blobs, the text and its rows or index.
 const VERSIONS_PER_COMMIT: usize = 30;
 
-/// Only one item ever names a blob: a restored version has its own text.
-fn due_of(kept: &KeptState) -> Due {
-    Due::Blob { key: kept.blob.clone(), stack: None }
+/// The blobs of a text. Only one item ever names a blob: a restored version has its own text.
+fn dues_of(kept: &KeptState) -> Vec<Due> {
+    kept.blobs().map(|(key, _)| Due::Blob { key, stack: None }).collect()
 }
 
 fn blobs_of_version(item: &Item) -> Result<Vec<Due>, Broken> {
     let version = StateVersion::decode(&item.value)?;
     let index = version.index.as_ref().and_then(only_blob);
-    Ok([due_of(&version.kept)].into_iter().chain(index).collect())
+    Ok(dues_of(&version.kept).into_iter().chain(index).collect())
 }
 
 /// Deletes the versions of a state above the number to keep, oldest first. The current one stays.
@@ -74,9 +74,11 @@ pub(crate) async fn sweep_rejected(ctx: &Context, state: StateId, id: &str) -> R
     if ctx.now() < until {
         return Ok(Next::At(until));
     }
-    let blob = due_write(ctx, &due_of(&rejected.value.kept), ctx.now().plus(BLOB_OUTLIVES));
+    let later = ctx.now().plus(BLOB_OUTLIVES);
+    let mut writes = vec![delete(key, rejected.unchanged())];
+    writes.extend(dues_of(&rejected.value.kept).iter().map(|due| due_write(ctx, due, later)));
     // A refusal means that another sweep did it.
-    let _ = store::commit(ctx, vec![delete(key, rejected.unchanged()), blob]).await?;
+    let _ = store::commit(ctx, writes).await?;
     Ok(Next::Done)
 }
 
@@ -98,7 +100,7 @@ pub(crate) async fn erase_when_due(ctx: &Context, state: StateId, swept: &mut Sw
     let blobs_at = undeletable_until(ctx, deleted_at).plus(BLOB_OUTLIVES);
     let mut pages = Pages::default();
     let nothing = |_: &Item| Ok(Vec::new());
-    let rejected = |item: &Item| Ok(vec![due_of(&RejectedState::decode(&item.value)?.kept)]);
+    let rejected = |item: &Item| Ok(dues_of(&RejectedState::decode(&item.value)?.kept));
     if let Some(next) = dependencies::erase_of(ctx, &head.value.address.org, state, &mut pages).await? {
         return Ok(next);
     }

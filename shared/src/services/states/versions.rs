@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Located, StateRef};
-use super::{blobs, schemas};
+use super::{blobs, rows, schemas};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -118,7 +118,8 @@ pub(crate) struct Before {
     pub(crate) began: Option<Timestamp>,
 }
 
-/// Reads the data of a version that the next one is compared with. One read, and one of a blob if the index is long.
+/// Reads the data of a version that the next one is compared with. One read, and one of a blob if the index is long or the
+/// text has rows. Damaged rows, or no memory for them, stop no write: then the changes are unknown.
 pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
     if version == 0 {
         return Ok(Before { index: Some(Index::default()), ..Before::default() });
@@ -126,7 +127,14 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
     let item = store::get(ctx, &StateVersion::key(id, version)).await?;
     let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
-    let index = blobs::fetch_index(ctx, id, &version, tail).await?;
+    let index = match blobs::fetch_index(ctx, id, &version, tail).await {
+        Err(error @ Error::NoRoom(_)) if version.kept.rows.is_some() => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the changes of a version are unknown");
+            None
+        }
+        fetched if version.kept.rows.is_some() => rows::unless_damaged(fetched)?,
+        fetched => fetched?,
+    };
     Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })
 }
 

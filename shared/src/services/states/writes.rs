@@ -7,7 +7,7 @@ use super::blobs;
 use super::blobs::{SealedText, SentText};
 use super::schemas::Origin;
 use super::{StateRef, WithLock};
-use super::{locks, schemas, versions};
+use super::{locks, rows, schemas, versions};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -17,10 +17,10 @@ use crate::domain::tfstate::{
 };
 use crate::domain::update::Requester;
 use crate::layout::{
-    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
-    StateSource, StateVersion, Stored, WrittenUnder, check,
+    Due, KeptRows, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock,
+    StateSchemas, StateSource, StateVersion, Stored, WrittenUnder, check,
 };
-use crate::ports::{Expect, Timestamp, Write};
+use crate::ports::{BlobKey, Expect, Timestamp, Write};
 use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, InvalidInput, Protected, ReservedName, StateError};
@@ -54,7 +54,8 @@ pub struct Written {
 
 /// Stores a state that a client wrote as the next version. `lock_id` is the lock that the client claims to hold.
 /// `verify` checks that the text is what the client sent, while the text is hashed. Two reads at the same time, one
-/// more for the version before, one blob, and one commit.
+/// more for the version before, one blob, and one commit. If the text is long, one blob more, and one read of that of the
+/// version before.
 ///
 /// # Errors
 /// Those of `verify`; [`StateError::Locked`], [`StateError::WriteRefused`], [`StateError::WriteOfProtected`] and
@@ -269,14 +270,20 @@ struct SentState {
 #[derive(Clone)]
 struct StoredState {
     kept: KeptState,
-    /// The sealed index of instances, with its bytes if it is stored inline.
-    index: Option<(Payload, Bytes)>,
+    /// `None` if the text has rows.
+    index: Option<SealedIndex>,
 }
+
+/// The sealed index of instances, with its bytes if it is stored inline.
+type SealedIndex = (Payload, Bytes);
+
+/// The rows of a text, or its index.
+type Instances = (Option<KeptRows>, Option<SealedIndex>);
 
 impl StoredState {
     /// Deletes the blobs, which no item names.
     async fn discard(self, ctx: &Context) {
-        let mut keys = vec![self.kept.blob];
+        let mut keys: Vec<String> = self.kept.blobs().map(|(key, _)| key).collect();
         if let Some((Payload::Blob { key, .. }, _)) = self.index {
             keys.push(key);
         }
@@ -302,11 +309,20 @@ impl SentState {
     }
 
     async fn store(&self, ctx: &Context, id: StateId, sealed: SealedText) -> Result<StoredState, Error> {
-        let (kept, index) = futures::try_join!(
-            blobs::keep(ctx, id, &self.text, sealed),
-            blobs::keep_index(ctx, id, &self.text.document)
+        let blob = KeptState::new_blob(id, ctx.ids.uuid());
+        let (kept, (rows, index)) = futures::try_join!(
+            blobs::keep(ctx, &blob, &self.text, sealed),
+            self.store_instances(ctx, id, &blob)
         )?;
-        Ok(StoredState { kept, index })
+        Ok(StoredState { kept: KeptState { rows, ..kept }, index })
+    }
+
+    /// Stores the rows of a long text, or the index of its instances: rows tell the same.
+    async fn store_instances(&self, ctx: &Context, id: StateId, blob: &BlobKey) -> Result<Instances, Error> {
+        match Box::pin(rows::keep(ctx, id, blob, &self.text)).await? {
+            Some(rows) => Ok((Some(rows), None)),
+            None => Ok((None, blobs::keep_index(ctx, id, &self.text.document).await?)),
+        }
     }
 
     /// Commits the text as the next version; `None` if another write was first. Stores its blobs at the first
@@ -456,7 +472,7 @@ impl SentState {
             }
             let at = ctx.now();
             let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
-            let blob = kept.blob.clone();
+            let stored: Vec<String> = kept.blobs().map(|(key, _)| key).collect();
             let record = RejectedState { at, by: self.by.clone(), lock, why, version, kept };
             let due = Due::RejectedState { state: id, id: name.clone() };
             let writes = vec![
@@ -465,7 +481,7 @@ impl SentState {
             ];
             if store::commit(ctx, writes).await?.is_err() {
                 // The client sent the same text twice at the same time, and the other request stored it.
-                blobs::discard(ctx, [blob.as_str()]).await;
+                blobs::discard(ctx, stored.iter().map(String::as_str)).await;
             }
         }
         Ok(name)

@@ -29,7 +29,7 @@ use crate::services::work::{self, SMALL_BYTES_MAX};
 const ENTRY_BYTES: u64 = 128;
 
 /// Bytes of one piece of a blob that is read, at most. Adapters read smaller pieces.
-const PIECE_BYTES: usize = 256 << 10;
+pub(in crate::services) const PIECE_BYTES: usize = 256 << 10;
 
 /// The longest text of a snapshot that is read as a whole because it has no index, in bytes.
 const UNINDEXED_BYTES_MAX: u64 = 8 << 20;
@@ -342,7 +342,7 @@ impl<'a> Walk<'a> {
 }
 
 /// A part of a blob that is being read.
-struct Reading {
+pub(in crate::services) struct Reading {
     stream: BoxStream<'static, Result<Bytes, PortError>>,
     left: Bytes,
 }
@@ -352,7 +352,11 @@ impl Reading {
         Self { stream: stream::empty().boxed(), left: bytes }
     }
 
-    async fn open(ctx: &Context, blob: &str, range: Range<u64>) -> Result<Self, Error> {
+    pub(in crate::services) async fn open(
+        ctx: &Context,
+        blob: &str,
+        range: Range<u64>,
+    ) -> Result<Self, Error> {
         let parsed = key(blob)?;
         let found = retry(ctx, || ctx.blobs.get_range(&parsed, range.clone())).await?;
         let found = found.ok_or_else(|| Error::Broken(format!("the blob {blob} is missing")))?;
@@ -364,7 +368,7 @@ impl Reading {
     }
 
     /// The next bytes, of this number.
-    async fn next(&mut self, blob: &str, length: usize) -> Result<Bytes, Error> {
+    pub(in crate::services) async fn next(&mut self, blob: &str, length: usize) -> Result<Bytes, Error> {
         let mut joined = BytesMut::new();
         loop {
             if joined.is_empty() && self.left.len() >= length {

@@ -30,8 +30,11 @@ const KEPT_FOR_MIN: Duration = Duration::from_secs(3600);
 /// The maximum time that the records of a preview, or of an update that never started, are kept.
 const SCRAP_KEPT_FOR_MAX: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// The maximum number of items that one commit erases. Each may add a due item, and a commit has at most 100 writes.
+/// The maximum number of items that one commit erases.
 const PAGE: usize = 45;
+
+/// The writes of a commit, at most. Each item may add due items of its blobs.
+const WRITES_MAX: usize = 100;
 
 /// The maximum number of single-item deletes in parallel.
 const DELETES_AT_ONCE: usize = 16;
@@ -177,6 +180,9 @@ pub(crate) async fn erase_items<T>(
             match named(item) {
                 Ok(named) if named.is_empty() => alone.push(gone),
                 Ok(named) => {
+                    if writes.len() + 1 + named.len() > WRITES_MAX {
+                        let _ = store::commit(ctx, std::mem::take(&mut writes)).await?;
+                    }
                     writes.push(gone);
                     writes.extend(named.iter().map(|due| due_write(ctx, due, blobs_at)));
                 }
