@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use reqwest::Method;
 use statewright_gateway::Between;
 use statewright_shared::api::routes::{ROUTES, Route};
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::services::identity::orgs;
+use statewright_shared::services::states::resources::WHOLE_BYTES_MAX;
 use statewright_tests::app::{ORG, USER};
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
@@ -60,6 +62,7 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     let functions = Functions::start_as(setting).await;
     routes(&functions, arguments.rounds).await?;
     first_page(&functions, arguments.rounds).await?;
+    first_page_of_state(&functions, arguments.rounds).await?;
     if arguments.no_client { Ok(()) } else { ups(&functions, &arguments).await }
 }
 
@@ -163,20 +166,49 @@ async fn first_page(functions: &Functions, rounds: usize) -> io::Result<()> {
     let stack = client.stack("pages", "dev").await?;
     let state = format!(r#"{{"version":3,"deployment":{}}}"#, fold::state(RESOURCES, 3));
     client.import(&stack, state.as_bytes()).await?;
-    let path = format!("{stack}/resources");
+    let (cold, warm) = time_page(functions, &client, &format!("{stack}/resources"), rounds).await?;
+    println!("\nthe first page of {RESOURCES} resources: {cold:.0} ms cold (limit 400), {warm:.0} ms warm");
+    Ok(())
+}
+
+/// The same of a Terraform state. Its resources are short, so that their text passes the gateway.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn first_page_of_state(functions: &Functions, rounds: usize) -> io::Result<()> {
+    let client = Client::to(&functions.url, &functions.token, ORG);
+    let instance =
+        |number: usize| format!(r#"{{"index_key":{number},"attributes":{{"id":"id-{number:05}"}}}}"#);
+    let instances: Vec<String> = (0..RESOURCES).map(instance).collect();
+    let text = format!(
+        r#"{{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"pages","outputs":{{}},"resources":[{{"mode":"managed","type":"null_resource","name":"r","provider":"provider[\"registry.opentofu.org/hashicorp/null\"]","instances":[{}]}}]}}"#,
+        instances.join(",")
+    );
+    if text.len() <= WHOLE_BYTES_MAX {
+        return Err(io::Error::other("the state is so short that it is read whole"));
+    }
+    let path = format!("/tfstate/{ORG}/pages");
+    client.send(Method::POST, &path, None, Some(text.into_bytes())).await?;
+    let found = client.get(&format!("/api/orgs/{ORG}/tfstates/pages/default")).await?.json()?;
+    let path = format!("/api/tfstates/{}/resources", found["id"].as_str().unwrap_or_default());
+    let (cold, warm) = time_page(functions, &client, &path, rounds).await?;
+    println!("the same of a state: {cold:.0} ms cold (limit 400), {warm:.0} ms warm");
+    Ok(())
+}
+
+/// The milliseconds of a page with a function that was just killed, and with a warm one.
+async fn time_page(
+    functions: &Functions,
+    client: &Client<'_>,
+    path: &str,
+    rounds: usize,
+) -> io::Result<(f64, f64)> {
     let row = route(&format!("GET {path}")).ok_or_else(|| io::Error::other("the page is in no row"))?;
     let (mut cold, mut warm) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         functions.gateway().kill(row.group.name());
-        cold.push(client.get(&path).await?.milliseconds);
-        warm.push(client.get(&path).await?.milliseconds);
+        cold.push(client.get(path).await?.milliseconds);
+        warm.push(client.get(path).await?.milliseconds);
     }
-    println!(
-        "\nthe first page of {RESOURCES} resources: {:.0} ms cold (limit 400), {:.0} ms warm",
-        median(cold),
-        median(warm)
-    );
-    Ok(())
+    Ok((median(cold), median(warm)))
 }
 
 /// Prints the log bytes of the requests, from some line on.

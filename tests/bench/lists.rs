@@ -1,13 +1,15 @@
-//! `bench lists`: many stacks, a long history and the resources of a large stack, a page at a time.
+//! `bench lists`: many stacks, a long history and the resources of a large stack and of a large state, a page at a time.
 
 use std::io;
 use std::path::PathBuf;
 
+use reqwest::Method;
 use statewright_tests::tools;
 
 use crate::client::Client;
 use crate::fold;
-use crate::process::Server;
+use crate::process::{ORGANIZATION, Server};
+use crate::states;
 use crate::table::median;
 
 #[derive(Debug, clap::Args)]
@@ -15,7 +17,7 @@ pub(crate) struct Arguments {
     /// Stacks in the organization, and versions of the last of them
     #[arg(long, default_value_t = 10_000)]
     count: usize,
-    /// Resources of one more stack
+    /// Resources of one more stack, and of a Terraform state
     #[arg(long, default_value_t = 50_000)]
     resources: usize,
     /// A `statewright` to measure instead of the one in the profile `dist`
@@ -98,6 +100,19 @@ pub(crate) async fn run(arguments: Arguments) -> io::Result<()> {
     println!("memory at most {:.0} MiB", server.usage().resident_peak_mib);
     resources(&client, arguments.resources).await?;
     println!("memory at most {:.0} MiB", server.usage().resident_peak_mib);
+    drop(server);
+
+    let data = tempfile::Builder::new().prefix("bench-data-").tempdir_in(data_in)?;
+    let folder = data.path().join("data");
+    let server = Server::on_folder(&program, &folder).await?;
+    let token = server.token.clone();
+    let state = write_state(&Client::of(&server), arguments.resources).await?;
+    server.stop().await?;
+    // Another process, whose memory shows what pages alone take.
+    let server = Server::on_folder(&program, &folder).await?;
+    let before = server.usage().resident_mib;
+    pages_of_state(&Client::to(&server.url, &token, ORGANIZATION), &state).await?;
+    println!("memory at most {:.0} MiB, {before:.0} before", server.usage().resident_peak_mib);
     Ok(())
 }
 
@@ -127,11 +142,47 @@ async fn resources(client: &Client<'_>, count: usize) -> io::Result<()> {
         ("its history", format!("{stack}/resource/history?urn={urn}")),
         ("its neighbors", format!("{stack}/resource/neighbours?hops=3&urn={urn}")),
     ] {
-        let mut took = Vec::new();
-        for _ in 0..TIMES {
-            took.push(client.get(&path).await?.milliseconds);
-        }
-        println!("{name}: {:.2} ms", median(took));
+        time(client, name, &path).await?;
     }
+    Ok(())
+}
+
+/// Writes a Terraform state with this number of resources, and returns its path.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn write_state(client: &Client<'_>, count: usize) -> io::Result<String> {
+    let text = states::state_of(count);
+    let megabytes = text.len() as f64 / 1e6;
+    let path = format!("/tfstate/{ORGANIZATION}/resources");
+    let first = client.send(Method::POST, &path, None, Some(text.into_bytes())).await?;
+    println!("a state of {count} resources, {megabytes:.0} MB: the first write {:.0} ms", first.milliseconds);
+    let found = client.get(&format!("/api/orgs/{ORGANIZATION}/tfstates/resources/default")).await?.json()?;
+    Ok(format!("/api/tfstates/{}", found["id"].as_str().unwrap_or_default()))
+}
+
+/// Requests pages of a state's resources.
+async fn pages_of_state(client: &Client<'_>, state: &str) -> io::Result<()> {
+    let first = client.get(&format!("{state}/resources")).await?.json()?;
+    let token = first["continuationToken"].as_str().unwrap_or_default();
+    let last = first["resources"].as_array().and_then(|rows| rows.last());
+    let address = last.and_then(|row| row["address"].as_str()).unwrap_or_default();
+    for (name, path) in [
+        ("the first page of a state", format!("{state}/resources")),
+        ("the second page", format!("{state}/resources?continuationToken={token}")),
+        ("a filter", format!("{state}/resources?filter=49999")),
+        ("one resource", format!("{state}/resource?address={address}")),
+    ] {
+        time(client, name, &path).await?;
+    }
+    Ok(())
+}
+
+/// Prints the time of a request.
+#[expect(clippy::print_stdout, reason = "a command's output")]
+async fn time(client: &Client<'_>, name: &str, path: &str) -> io::Result<()> {
+    let mut took = Vec::new();
+    for _ in 0..TIMES {
+        took.push(client.get(path).await?.milliseconds);
+    }
+    println!("{name}: {:.2} ms", median(took));
     Ok(())
 }

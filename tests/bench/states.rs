@@ -192,12 +192,22 @@ fn milliseconds(watch: Stopwatch) -> f64 {
 /// A state with this serial and about this many bytes: resources as providers write them, of repeated words and
 /// unique identifiers.
 fn state(serial: u64, bytes: usize) -> String {
+    state_while(serial, |text, _| text.len() < bytes)
+}
+
+/// The same with this number of resources.
+pub(crate) fn state_of(resources: usize) -> String {
+    state_while(1, |_, number| number < resources)
+}
+
+/// The same with resources as long as more are wanted after the text so far, which has this number of them.
+fn state_while(serial: u64, wants: impl Fn(&str, usize) -> bool) -> String {
     let mut text = format!(
         r#"{{"version":4,"terraform_version":"1.12.6","serial":{serial},"lineage":"2b6c1a5e-0000-4000-8000-000000000000","outputs":{{}},"resources":["#
     );
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64 ^ serial;
     let mut number = 0;
-    while text.len() < bytes {
+    while wants(&text, number) {
         let mut digits = || {
             // A generator of Marsaglia's: the same bytes in every run.
             seed ^= seed << 13;

@@ -145,6 +145,23 @@ fn state(bytes: usize, serial: u64) -> String {
     )
 }
 
+/// Resources of some hundred bytes.
+fn state_of_many(bytes: usize, serial: u64) -> String {
+    let mut text =
+        format!(r#"{{"version":4,"terraform_version":"1.5.7","serial":{serial},"lineage":"l","resources":["#);
+    let mut at = 0;
+    while text.len() < bytes {
+        let comma = if at == 0 { "" } else { "," };
+        text.push_str(&format!(
+            r#"{comma}{{"mode":"managed","type":"t","name":"r{at}","provider":"p","instances":[{{"attributes":{{"a":"{serial}{}"}}}}]}}"#,
+            "v".repeat(250)
+        ));
+        at += 1;
+    }
+    text.push_str("]}");
+    text
+}
+
 fn word(answer: &[u8], name: &str) -> String {
     let value: Value = serde_json::from_slice(answer).expect("the answer is JSON");
     value[name].as_str().unwrap_or_default().to_owned()
@@ -339,6 +356,26 @@ async fn a_request_reserves_at_least_what_it_allocates() {
     measured.send("a restored state", post.clone(), &format!("{versions}/restore"), &token, "").await;
     let with_values = format!("{of_org}/tfstate/shop/default");
     measured.send("outputs of a state with values", get.clone(), &with_values, &token, "").await;
+
+    let path = format!("/tfstate/{ORG}/many");
+    for (what, serial) in [("a state of many resources", 1), ("the next one of many", 2)] {
+        measured.send(what, post.clone(), &path, &token, &state_of_many(TEXT, serial)).await;
+    }
+    let found = app.get(&format!("/api/orgs/{ORG}/tfstates/many/default")).send().await.expect(200);
+    let of_state = format!("/api/tfstates/{}", found["id"].as_str().unwrap());
+    for (what, tail) in [
+        ("a page of resources of a state", "/resources"),
+        ("a long page of them", "/resources?size=1000"),
+        ("a filter of them", "/resources?filter=r9"),
+        ("one of them", "/resource?address=t.r77"),
+    ] {
+        measured.send(what, get.clone(), &format!("{of_state}{tail}"), &token, "").await;
+    }
+    let version = app.get(&format!("{of_state}/versions/2")).send().await.expect(200);
+    assert!(version["changes"]["changedCount"].as_u64() > Some(50_000), "{version}");
+    measured
+        .send("many, restored", post.clone(), &format!("{of_state}/versions/1/restore"), &token, "")
+        .await;
 
     let mut bomb = format!("values:\n  a0: {}", "x".repeat(1000));
     for at in 1..24 {

@@ -2,4 +2,5 @@
 
 pub(crate) mod labels;
 pub(crate) mod lifecycle;
+pub(crate) mod long;
 pub(crate) mod resources;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::rows::{self, NewRows};
+use super::rows::{self, WHOLE_BYTES_MAX};
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::tfstate::{Document, Index, Output, marked};
@@ -26,17 +26,16 @@ const INDEX_FACTOR: usize = 3;
 pub(crate) struct SentText {
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
-    pub(crate) document: Document,
+    pub(crate) document: Arc<Document>,
     /// Hashes of the output values, in the document's order. They would reveal a short secret, so they are not
     /// stored.
     value_hashes: Vec<[u8; 32]>,
     gzip: Bytes,
-    /// The rows of its resource instances, if it is long.
-    pub(super) rows: Option<Arc<NewRows>>,
+    /// The text, if it is long: rows are made of it while it is stored.
+    pub(super) long_text: Option<Bytes>,
 }
 
-/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside. Then makes
-/// the rows of a long one.
+/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside.
 pub(super) async fn read(
     text: Bytes,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
@@ -45,7 +44,8 @@ pub(super) async fn read(
     let turn = Arc::new(work::turn(text.len()).await);
     let turns = [Arc::clone(&turn), Arc::clone(&turn), turn];
     let [of_gzip, of_hash, of_reading] = turns;
-    let (whole, same, of_rows) = (text.clone(), text.clone(), text.clone());
+    let (whole, same) = (text.clone(), text.clone());
+    let long_text = (text.len() > WHOLE_BYTES_MAX).then(|| text.clone());
     let gzip = in_background(move || {
         let _turn = of_gzip;
         Ok(gzip(&whole))
@@ -63,12 +63,12 @@ pub(super) async fn read(
     let (sha256, read, gzip) = futures::join!(sha256, read, gzip);
     // `verify` first: a text that was damaged on its way may be an invalid state for that reason alone.
     let (sha256, (document, value_hashes, bytes), gzip) = (sha256?, read?, gzip?);
-    let (document, rows) = rows::of_text(of_rows, document).await?;
-    Ok(SentText { bytes, sha256, document, value_hashes, gzip, rows })
+    let document = Arc::new(document);
+    Ok(SentText { bytes, sha256, document, value_hashes, gzip, long_text })
 }
 
 impl SentText {
-    /// The text, decompressed again: it is not kept in memory while it is stored.
+    /// The text, decompressed again: unless it is long, it is not kept in memory while it is stored.
     pub(crate) async fn text(&self) -> Result<Bytes, Error> {
         let (gzip, bytes) = (self.gzip.clone(), usize::try_from(self.bytes).unwrap_or(usize::MAX));
         work::with(bytes, 1, move || Ok(gunzip(&gzip)?.into())).await

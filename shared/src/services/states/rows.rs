@@ -10,7 +10,6 @@ use super::blobs::SentText;
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
-use crate::domain::resource_index::Damaged;
 use crate::domain::tfstate::rows::{
     Directory, FIRST_ROWS, Measured, NewBlock, Row, RowBlock, bytes_of_first_rows, make, measure,
     write_directory,
@@ -27,9 +26,8 @@ use crate::services::{Error, store};
 /// blob of them.
 pub(super) const WHOLE_BYTES_MAX: usize = 2 << 20;
 
-/// The memory for blocks while they are stored, as a multiple of them: as they are kept for another attempt, to seal,
-/// sealed, and joined.
-const STORED_FACTOR: usize = 4;
+/// The memory for blocks while they are stored, as a multiple of them: sealed, and joined.
+const STORED_FACTOR: usize = 2;
 
 /// The memory for an entry of an index in addition to its address, in bytes.
 const ENTRY_BYTES: usize = 96;
@@ -37,67 +35,42 @@ const ENTRY_BYTES: usize = 96;
 /// The memory for what is related to an instance, in bytes, at most: names on both sides of it.
 const RELATED_BYTES_MAX: usize = 4 << 20;
 
-/// Rows that are not stored yet.
-#[derive(Debug)]
-pub(super) struct NewRows {
-    blocks: Vec<NewBlock>,
-    count: u64,
-}
-
-/// Makes the rows of a text that a client sent, if it is long. Without memory for them, the text is stored without rows,
-/// and so is one that rows cannot describe.
-pub(super) async fn of_text(
-    text: Bytes,
-    document: Document,
-) -> Result<(Document, Option<Arc<NewRows>>), Error> {
-    if text.len() <= WHOLE_BYTES_MAX || document.is_encrypted {
-        return Ok((document, None));
-    }
-    let same = text.clone();
-    let measured = work::on(text.len(), move || Ok(measure(&same).ok().flatten())).await?;
-    let Some(measured) = measured else { return Ok((document, None)) };
-    if let Err(full) = account::take(measured.memory()).await {
-        tracing::warn!(error = &full as &dyn std::error::Error, "a long state is stored without rows");
-        return Ok((document, None));
-    }
-    work::on(text.len(), move || {
-        let rows = match new_rows(&text, &measured, &document) {
-            Ok(rows) => Some(Arc::new(rows)),
-            Err(damaged) => {
-                tracing::warn!(error = &damaged as &dyn std::error::Error, "a long state has no rows");
-                None
-            }
-        };
-        Ok((document, rows))
-    })
-    .await
-}
-
-fn new_rows(text: &[u8], measured: &Measured, document: &Document) -> Result<NewRows, Damaged> {
-    let blocks = make(text, measured, document.index.as_ref())?;
-    Ok(NewRows { blocks, count: measured.rows as u64 })
-}
-
-/// Seals the rows of a text and stores them next to the blob of the text. `None` if it has none, or if there is no memory.
+/// Makes the rows of a long text, seals them, and stores them next to the blob of the text. `None` for a short text, for
+/// one that rows cannot describe, and if there is no memory: then the text is stored without rows.
 pub(super) async fn keep(
     ctx: &Context,
     state: StateId,
     blob: &BlobKey,
     sent: &SentText,
 ) -> Result<Option<KeptRows>, Error> {
-    let Some(rows) = sent.rows.clone() else { return Ok(None) };
-    let bytes = rows.blocks.iter().map(|block| block.compressed.len()).sum::<usize>();
-    if let Err(full) = account::take(bytes.saturating_mul(STORED_FACTOR)).await {
-        tracing::warn!(error = &full as &dyn std::error::Error, "a long state is stored without rows");
-        return Ok(None);
+    let Some(text) = sent.long_text.clone() else { return Ok(None) };
+    match keep_of(ctx, state, blob, sent, text).await {
+        Err(error @ Error::NoRoom(_)) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a long state is stored without rows");
+            Ok(None)
+        }
+        kept => kept,
     }
-    let compressed = rows.blocks.iter().map(|block| block.compressed.clone()).collect();
+}
+
+async fn keep_of(
+    ctx: &Context,
+    state: StateId,
+    blob: &BlobKey,
+    sent: &SentText,
+    text: Bytes,
+) -> Result<Option<KeptRows>, Error> {
+    let Some((measured, mut blocks)) = make_blocks(text, Arc::clone(&sent.document)).await? else {
+        return Ok(None);
+    };
+    let bytes = blocks.iter().map(|block| block.compressed.len()).sum::<usize>();
+    account::take(bytes.saturating_mul(STORED_FACTOR)).await?;
+    let compressed = blocks.iter_mut().map(|block| std::mem::take(&mut block.compressed)).collect();
     let sealed = data_keys::encrypt(ctx, state, compressed).await?;
-    let (count, sha256) = (rows.count, sent.sha256.clone());
-    let (directory, sealed, first_bytes) = work::on(bytes, move || {
-        let directory = write_directory(&sha256, &rows.blocks, &sealed);
-        let first_bytes = bytes_of_first_rows(&rows.blocks, &sealed);
-        Ok((directory, sealed, first_bytes))
+    let sha256 = sent.sha256.clone();
+    let (directory, first_bytes, sealed) = work::on(bytes, move || {
+        let directory = write_directory(&sha256, &blocks, &sealed);
+        Ok((directory, bytes_of_first_rows(&blocks, &sealed), sealed))
     })
     .await?;
     let directory = data_keys::seal(ctx, state.into(), directory).await?;
@@ -117,7 +90,31 @@ pub(super) async fn keep(
     .await?;
     let all_bytes = joined.len() as u64 - directory_bytes;
     store::put_blob(ctx, &KeptState::new_rows_blob(blob), joined).await?;
+    let count = measured.rows as u64;
     Ok(Some(KeptRows { sha256, key, count, bytes: [directory_bytes, first_bytes, all_bytes] }))
+}
+
+/// The blocks of a text's rows. Their memory is reserved first.
+async fn make_blocks(
+    text: Bytes,
+    document: Arc<Document>,
+) -> Result<Option<(Measured, Vec<NewBlock>)>, Error> {
+    if document.is_encrypted {
+        return Ok(None);
+    }
+    let same = text.clone();
+    // The text was parsed before, so this cannot fail.
+    let measured = work::on(text.len(), move || Ok(measure(&same).ok().flatten())).await?;
+    let Some(measured) = measured else { return Ok(None) };
+    account::take(measured.memory()).await?;
+    work::on(text.len(), move || match make(&text, &measured, document.index.as_ref()) {
+        Ok(blocks) => Ok(Some((measured, blocks))),
+        Err(damaged) => {
+            tracing::error!(error = &damaged as &dyn std::error::Error, "a long state is stored without rows");
+            Ok(None)
+        }
+    })
+    .await
 }
 
 /// What is read at once.
