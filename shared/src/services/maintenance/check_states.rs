@@ -204,7 +204,7 @@ async fn check_versions(
 /// Checks that a text and its rows are as they were stored.
 async fn check_text(ctx: &Context, id: StateId, kept: &KeptState) -> Result<(), Error> {
     states::blobs::fetch(ctx, id, kept).await?;
-    states::rows::check(ctx, id, kept).await
+    Box::pin(states::rows::check(ctx, id, kept)).await
 }
 
 /// Whether the head has the text of the last version. A program that does not know rows drops them from the head.

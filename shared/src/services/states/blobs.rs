@@ -179,7 +179,7 @@ pub(crate) async fn fetch_index(
     version: &StateVersion,
     tail: Bytes,
 ) -> Result<Option<Index>, Error> {
-    let Some(payload) = &version.index else { return rows::index(ctx, state, &version.kept).await };
+    let Some(payload) = &version.index else { return Box::pin(rows::index(ctx, state, &version.kept)).await };
     let sealed = store::fetch(ctx, payload, tail).await?;
     let gzip = data_keys::open(ctx, state.into(), Vec::from(sealed)).await?;
     let bytes = declared_length(&gzip);
