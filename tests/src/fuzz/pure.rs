@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use statewright_shared::domain::deployment::{self, IntegrityError, inspect, same_state};
 use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::saves::{Delta, Edit, apply};
+use statewright_shared::domain::tfstate::rows::{self, Directory};
 use statewright_shared::domain::tfstate::{
-    Changes, Document, Index, outputs_document, outputs_of, with_serial,
+    Changes, Document, Index, Pager, outputs_document, outputs_of, page_of, with_serial,
 };
 use statewright_shared::journal::{parse_batch, read_batch, replay};
 use statewright_shared::wire::tfstate::LockInfo;
@@ -107,6 +108,9 @@ pub(super) fn try_state(text: &[u8]) -> Checked {
             holds("an index reads back", Index::from_text(&index.to_text()).as_ref() == Some(index))?;
             holds("a state has not changed since itself", index.changes_since(index) == Changes::default())?;
         }
+        for filter in ["", "a"] {
+            try_rows(text, document.index.as_ref(), filter)?;
+        }
         if let Ok(outputs) = outputs_of(text) {
             holds("an encrypted state has no outputs", outputs.is_none() == document.is_encrypted)?;
             let only = outputs_document(&document, &outputs.clone().unwrap_or_default());
@@ -119,6 +123,29 @@ pub(super) fn try_state(text: &[u8]) -> Checked {
         holds("the serial is the one", read.serial == Some(u64::MAX))?;
         holds("nothing else changes", read.lineage == document.lineage && read.index == document.index)
     })
+}
+
+/// A page of the rows of a state is that of its text.
+fn try_rows(text: &[u8], index: Option<&Index>, filter: &str) -> Checked {
+    const SHA256: &str = "";
+    const SIZE: usize = 3;
+    let Ok(Some(measured)) = rows::measure(text) else { return Ok(()) };
+    let blocks = rows::make(text, &measured, index).map_err(|error| error.to_string())?;
+    let stored: Vec<Vec<u8>> = blocks.iter().map(|block| block.compressed.clone()).collect();
+    let directory = rows::write_directory(SHA256, &blocks, &stored);
+    let directory = Directory::parse(&directory, SHA256, 0).map_err(|error| error.to_string())?;
+    holds("every row is in a block", directory.rows() == measured.rows as u64)?;
+    let mut pager = Pager::new(filter, None, SIZE);
+    for (block, stored) in directory.blocks.iter().zip(&stored) {
+        let raw = block.inflate(stored).map_err(|error| error.to_string())?;
+        let offer = |row: &rows::Row<'_>| {
+            pager.offer(row);
+            true
+        };
+        block.rows_in(&raw, offer).map_err(|error| error.to_string())?;
+    }
+    let page = page_of(text, filter, None, SIZE).map_err(|error| error.to_string())?;
+    holds("a page of rows is that of the text", page == Some(pager.end()))
 }
 
 pub(super) fn journal(corpus: &Corpus, dice: &mut Rng) -> Case {
