@@ -366,6 +366,7 @@ fn rooms_of_use_cases_name_only_rooms_below() {
 const OTHER_PACKAGES: &[&str] = &[
     "functions/console",
     "functions/lambda",
+    "functions/server",
     "functions/statewright",
     "functions/traces",
     "localstack",

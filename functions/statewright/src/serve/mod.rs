@@ -2,9 +2,7 @@
 
 mod greeting;
 mod options;
-mod server;
 mod telemetry;
-mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use statewright_server::{Server, Tls};
 use statewright_shared::adapters::Https;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::api::audit::AuditLog;
@@ -29,8 +28,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::greeting::greeting;
 pub(crate) use self::options::Serve;
 use self::options::{ConsoleListen, known_name, twin};
-use self::server::Server;
-use self::tls::Tls;
 use crate::args::Store;
 use crate::audit::AuditFile;
 use crate::data::{self, inspect, rotation};

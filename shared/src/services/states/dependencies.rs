@@ -207,7 +207,7 @@ pub async fn add(ctx: &Context, caller: &Caller, org: &OrgName, new: &NewEdge) -
 
 /// Finds a state of this organization.
 async fn locate(ctx: &Context, caller: &Caller, org: &OrgName, state: &StateRef) -> Result<Located, Error> {
-    let located = states::locate(ctx, caller, state).await?;
+    let located = Box::pin(states::locate(ctx, caller, state)).await?;
     if located.head.value.address.org == *org {
         Ok(located)
     } else {

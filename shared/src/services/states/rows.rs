@@ -110,7 +110,10 @@ async fn make_blocks(
     work::on(text.len(), move || match make(&text, &measured, document.index.as_ref()) {
         Ok(blocks) => Ok(Some((measured, blocks))),
         Err(damaged) => {
-            tracing::error!(error = &damaged as &dyn std::error::Error, "a long state is stored without rows");
+            tracing::error!(
+                error = &damaged as &dyn std::error::Error,
+                "a long state is stored without rows"
+            );
             Ok(None)
         }
     })
@@ -250,7 +253,7 @@ pub(super) async fn page(
     let first = opened.directory.blocks_after(after, size.saturating_add(1));
     let mut blocks = if lists_all { first } else { opened.all() };
     account::take(opened.directory.page_memory(blocks.clone(), size)).await?;
-    while !blocks.is_empty() && !(lists_all && pager.is_full()) {
+    while !(blocks.is_empty() || lists_all && pager.is_full()) {
         opened
             .each(blocks.clone(), |row| {
                 pager.offer(row);

@@ -6,6 +6,9 @@
 
 mod activity;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod tls;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -40,7 +43,8 @@ use tower::ServiceExt as _;
 
 use self::activity::{Activity, Answering, Asking, Idle};
 use self::stream::{Heard, Lent, Patient};
-use super::tls::Tls;
+
+pub use self::tls::Tls;
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -74,23 +78,27 @@ const TURNED_AWAY_MAX: usize = 64;
 /// Concurrent requests on one HTTP/2 connection. Pulumi's CLI opens another connection for more.
 const STREAMS_MAX: u32 = 256;
 
-/// Listening sockets, at least one, and their routes.
-pub(super) struct Server {
-    pub(super) listeners: Vec<TcpListener>,
-    pub(super) tls: Option<Arc<Tls>>,
-    pub(super) router: Router,
-    pub(super) clock: Arc<dyn Clock>,
+/// What is served, and at which sockets.
+pub struct Server {
+    /// The listening sockets, at least one.
+    pub listeners: Vec<TcpListener>,
+    /// The certificate; `None` for plain HTTP.
+    pub tls: Option<Arc<Tls>>,
+    /// The routes of every socket.
+    pub router: Router,
+    /// Tells how long a client has been silent.
+    pub clock: Arc<dyn Clock>,
     /// The limit on connections; others wait to be accepted. Half of them are reserved for clients that have
     /// shown a valid token.
-    pub(super) connections_max: usize,
+    pub connections_max: usize,
     /// The limit on connections without a valid token from one address; others are closed. `None` for no
     /// limit.
-    pub(super) per_address_max: Option<usize>,
+    pub per_address_max: Option<usize>,
 }
 
 impl Server {
     /// Serves until it is asked to stop, then waits for requests in progress, but at most [`STOP_MAX`].
-    pub(super) async fn run(self, stop: impl Future<Output = ()>) {
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listeners, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
         let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
@@ -422,6 +430,3 @@ fn log_end(peer: SocketAddr, ended: Result<(), Box<dyn std::error::Error + Send 
         tracing::debug!(%peer, error = &*error as &dyn std::error::Error, "connection failed");
     }
 }
-
-#[cfg(test)]
-mod tests;

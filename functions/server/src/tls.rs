@@ -13,20 +13,24 @@ use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureSc
 
 /// A certificate and its key in files that may be replaced.
 #[derive(Debug)]
-pub(super) struct Tls {
+pub struct Tls {
     cert: PathBuf,
     key: PathBuf,
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Tls {
-    pub(super) fn load(cert: &Path, key: &Path) -> anyhow::Result<Self> {
+    /// Reads both files, in PEM.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or the key is not that of the certificate. The error names the file.
+    pub fn load(cert: &Path, key: &Path) -> anyhow::Result<Self> {
         let config = RwLock::new(read(cert, key)?);
         Ok(Self { cert: cert.to_owned(), key: key.to_owned(), config })
     }
 
     /// Reads the files again. If they are invalid, keeps the current certificate.
-    pub(super) fn reload(&self) {
+    pub fn reload(&self) {
         match read(&self.cert, &self.key) {
             Ok(config) => {
                 *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
