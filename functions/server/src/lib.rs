@@ -1,10 +1,12 @@
-//! Connections: accepting them, timeouts for slow clients, and closing them.
+//! What every request of the program goes through: connections, which are accepted, waited for and closed, the
+//! router, and the log. The commands are in another package, which is built to be small, and this one to be fast.
 //!
 //! HTTP libraries close some connections without a response, for example after an incomplete request head.
 //! This module sends those clients an error, and makes sure that a response to a request whose body was not
 //! read is not lost to a TCP reset.
 
 mod activity;
+mod log;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use statewright_shared::api::{ClientCertificate, Peer, ShowedToken};
+use statewright_shared::api::{self, App, ClientCertificate, Peer, ShowedToken, routes::Everything};
 use statewright_shared::domain::oidc::addresses;
 use statewright_shared::ports::Clock;
 use statewright_shared::wire::Reason;
@@ -44,6 +46,7 @@ use tower::ServiceExt as _;
 use self::activity::{Activity, Answering, Asking, Idle};
 use self::stream::{Heard, Lent, Patient};
 
+pub use self::log::{LogForm, start_log};
 pub use self::tls::Tls;
 
 /// Timeout of the TLS handshake.
@@ -77,6 +80,12 @@ const TURNED_AWAY_MAX: usize = 64;
 
 /// Concurrent requests on one HTTP/2 connection. Pulumi's CLI opens another connection for more.
 const STREAMS_MAX: u32 = 256;
+
+/// A router of all routes.
+pub fn router(app: App) -> Router {
+    // It is generic, so it is built with the package that names it.
+    api::router::<Everything>(app)
+}
 
 /// What is served, and at which sockets.
 pub struct Server {

@@ -15,6 +15,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use serde::{Serialize, Serializer};
+use statewright_server::LogForm;
 use statewright_shared::ports::Timestamp;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
@@ -277,25 +278,17 @@ pub(crate) fn in_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// How log lines are escaped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogLines {
-    Json,
-    Text,
-    /// Colored text. Its values are already escaped, except for line ends.
-    Colored,
-}
-
-/// Writes log lines to stderr, one for each write.
+/// Writes log lines of this form to stderr, one for each write.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Log(pub(crate) LogLines);
+pub(crate) struct Log(pub(crate) LogForm);
 
 impl Log {
     fn safe(self, text: &str) -> Cow<'_, str> {
         match self.0 {
-            LogLines::Json => in_json(text),
-            LogLines::Text => on_one_line(text),
-            LogLines::Colored => escaped(text, |c| is_unsafe(c) && c != '\u{1b}'),
+            LogForm::Json => in_json(text),
+            LogForm::Text => on_one_line(text),
+            // Its values are already escaped, except for line ends.
+            LogForm::Colored => escaped(text, |c| is_unsafe(c) && c != '\u{1b}'),
         }
     }
 }
@@ -507,8 +500,8 @@ mod tests {
         assert_eq!(lines(&["+ a\nb".to_owned(), "- c".to_owned()]), "+ a\\nb\n- c");
         assert_eq!(word("a\nb"), "'a\\nb'");
         assert_eq!(["a-1", "a b", "$(x)'y", "-x"].map(word), ["a-1", "'a b'", "'$(x)'\\''y'", "'-x'"]);
-        assert_eq!(Log(LogLines::Text).safe("a\nb\u{1b}[0m"), "a\\nb\\u{1b}[0m");
-        assert_eq!(Log(LogLines::Colored).safe("a\nb\u{1b}[0m"), "a\\nb\u{1b}[0m");
+        assert_eq!(Log(LogForm::Text).safe("a\nb\u{1b}[0m"), "a\\nb\\u{1b}[0m");
+        assert_eq!(Log(LogForm::Colored).safe("a\nb\u{1b}[0m"), "a\\nb\u{1b}[0m");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use statewright_server::{Server, Tls};
 use statewright_shared::adapters::Https;
 use statewright_shared::adapters::embedded::DataFolder;
 use statewright_shared::api::audit::AuditLog;
-use statewright_shared::api::{self, App, Limits, routes::Everything};
+use statewright_shared::api::{self, App, Limits};
 use statewright_shared::context::{Context, GivenProvider};
 use statewright_shared::services::identity::{bootstrap, given_providers, passwords};
 use statewright_shared::services::maintenance::health;
@@ -103,7 +103,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         };
         background.spawn(server.run(std::future::pending()));
     }
-    let router = statewright_console::around(traces.of(api::router::<Everything>(app)), api::has_path_like);
+    let router = statewright_console::around(traces.of(statewright_server::router(app)), api::has_path_like);
     let connections_max = connections_max();
     let per_address_max = per_address_max(args.connections_per_address, connections_max);
     let mut listeners = Vec::from_iter([Some(sockets.api), sockets.console].into_iter().flatten());
