@@ -63,7 +63,7 @@ impl Drop for HttpsServer {
 
 impl HttpsServer {
     /// Serves these names. `answer` makes the status, the headers and the body of an answer from the head of a request;
-    /// `None` is no answer at all.
+    /// with `None` it never answers.
     pub fn start<F>(listener: TcpListener, authority: &Authority, names: &[&str], answer: F) -> Self
     where
         F: Fn(&str) -> Option<Answer> + Send + Sync + 'static,

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::super::json::{self, Reader};
-use super::listing::text_of;
-use super::rows::Row;
 
 /// Addresses of each kind that [`Changes`] lists, at most. Others are only counted.
 pub const NAMED_MAX: usize = 50;
@@ -104,9 +102,9 @@ impl Index {
         begun.is_empty().then_some(Self(entries))
     }
 
-    /// Adds the instance of a row. Of several with one address, the last one counts.
-    pub fn add(&mut self, row: &Row<'_>) {
-        self.0.insert(row.address.to_owned(), row.digest);
+    /// Adds an instance with its digest. Of several with one address, the last one counts.
+    pub fn add(&mut self, address: &str, digest: [u8; 8]) {
+        self.0.insert(address.to_owned(), digest);
     }
 
     /// The digest of an instance; `None` if the state does not have it.
@@ -402,6 +400,11 @@ fn string_length(text: &[u8]) -> usize {
         at += 2;
     }
     text.len()
+}
+
+/// A string of JSON; empty for another value.
+pub(super) fn text_of(raw: &str) -> Cow<'_, str> {
+    Reader::new(raw).string().unwrap_or_default()
 }
 
 #[cfg(test)]

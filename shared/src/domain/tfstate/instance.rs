@@ -8,7 +8,6 @@ use super::document::InvalidState;
 use super::index::Whole;
 use super::listing::Listed;
 use super::resources::each;
-use super::rows::Row;
 
 /// Instances that are named on each side of one, at most. Others are only counted.
 pub const NEIGHBORS_MAX: usize = 500;
@@ -72,12 +71,7 @@ impl Relating {
         Self { listed, own: unkeyed(of), needs, without_instance, dependencies, dependents }
     }
 
-    /// Offers the instance of a row.
-    pub fn offer(&mut self, row: &Row<'_>) {
-        self.add(row.address, row.of(), &row.needs);
-    }
-
-    fn add(&mut self, address: &str, of: &str, needs: &[impl AsRef<str>]) {
+    pub(super) fn add(&mut self, address: &str, of: &str, needs: &[impl AsRef<str>]) {
         let of = unkeyed(of);
         if self.needs.contains(&of) {
             self.without_instance.remove(&of);

@@ -1,16 +1,13 @@
 //! The resource instances of a state, a page at a time, without values.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use super::super::json::Reader;
 use super::document::InvalidState;
-use super::index::Whole;
+use super::index::{Whole, text_of};
 use super::resources::each;
-use super::rows::Row;
 
 /// Bytes of a module that count for the order, at most.
 const MODULE_BYTES_MAX: usize = 160;
@@ -69,11 +66,6 @@ impl Listed {
             + texts.iter().map(|text| text.len()).sum::<usize>()
             + optional.iter().filter_map(|text| text.as_deref()).map(str::len).sum::<usize>()
     }
-}
-
-/// A string of JSON; empty for another value.
-pub(super) fn text_of(raw: &str) -> Cow<'_, str> {
-    Reader::new(raw).string().unwrap_or_default()
 }
 
 /// Shortens a provider's name to `registry.opentofu.org/hashicorp/aws`, with `.alias` at the end if it has one.
@@ -191,12 +183,13 @@ impl Pager {
         self.end.is_some()
     }
 
-    /// Offers the instance of a row.
-    pub fn offer(&mut self, row: &Row<'_>) {
-        self.add(row.module, row.address, row.sought, || row.listed());
-    }
-
-    fn add(&mut self, module: &str, address: &str, provider: &str, listed: impl FnOnce() -> Listed) {
+    pub(super) fn add(
+        &mut self,
+        module: &str,
+        address: &str,
+        provider: &str,
+        listed: impl FnOnce() -> Listed,
+    ) {
         self.page.total += 1;
         if !self.words.match_in(address, provider) {
             return;

@@ -14,7 +14,7 @@ use super::super::resource_index::codec::{Taker, compress, decompress, put_numbe
 use super::document::InvalidState;
 use super::index::{Index, Whole};
 use super::instance::{Relating, after_key};
-use super::listing::{Listed, PAGE_BYTES_MAX, Place, order};
+use super::listing::{Listed, PAGE_BYTES_MAX, Pager, Place, order};
 use super::resources::each;
 
 /// Rows that are read together with the directory. A page of fewer takes one read.
@@ -91,6 +91,20 @@ impl Row<'_> {
     pub fn relating(&self) -> Relating {
         let needs = self.needs.iter().map(|&needed| needed.to_owned()).collect();
         Relating::new(self.listed(), self.of(), needs)
+    }
+}
+
+impl Pager {
+    /// Offers the instance of a row.
+    pub fn offer(&mut self, row: &Row<'_>) {
+        self.add(row.module, row.address, row.sought, || row.listed());
+    }
+}
+
+impl Relating {
+    /// Offers the instance of a row.
+    pub fn offer(&mut self, row: &Row<'_>) {
+        self.add(row.address, row.of(), &row.needs);
     }
 }
 
@@ -583,7 +597,7 @@ mod tests {
         let index = Document::read(text.as_bytes()).unwrap().index.unwrap();
         let mut of_rows = Index::default();
         kept.each(kept.all(), |row| {
-            of_rows.add(row);
+            of_rows.add(row.address, row.digest);
             true
         });
         assert_eq!(of_rows, index);

@@ -175,7 +175,7 @@ async fn check_versions(
                 if depth == Depth::Blobs {
                     check_text(ctx, id, &version.kept).await?;
                     if version.kept.rows.is_none() {
-                        states::blobs::fetch_index(ctx, id, &version, tail).await?;
+                        states::index::fetch(ctx, id, &version, tail).await?;
                     }
                 }
                 Ok(version)

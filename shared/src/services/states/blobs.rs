@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::rows::{self, WHOLE_BYTES_MAX};
 use crate::context::Context;
 use crate::domain::ids::StateId;
-use crate::domain::tfstate::{Document, Index, Output, marked};
-use crate::layout::{KeptState, Payload, StateVersion};
+use crate::domain::tfstate::{Document, Output, marked};
+use crate::layout::KeptState;
 use crate::ports::{BlobKey, Timestamp};
 use crate::services::error::InvalidInput;
 use crate::services::keys::data_keys;
-use crate::services::store::compression::{declared_length, gunzip, gzip};
+use crate::services::store::compression::{gunzip, gzip};
 use crate::services::work;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// Memory for an index that is parsed into a map, as a multiple of its text.
-const INDEX_FACTOR: usize = 3;
+/// The longest text that is read whole for a page of its resources, in bytes. It has no rows, so storing it costs no
+/// blob of them.
+pub(super) const WHOLE_BYTES_MAX: usize = 2 << 20;
 
 /// A text that a client sent, with what was parsed from it.
 #[derive(Debug)]
@@ -140,19 +140,6 @@ pub(crate) async fn fetch(ctx: &Context, state: StateId, kept: &KeptState) -> Re
     .await
 }
 
-/// Seals an index, and stores it as a blob if it is too long for an item. `None` for a text without an index.
-pub(super) async fn keep_index(
-    ctx: &Context,
-    state: StateId,
-    document: &Document,
-) -> Result<Option<(Payload, Bytes)>, Error> {
-    let Some(index) = &document.index else { return Ok(None) };
-    let gzip = gzip(index.to_text().as_bytes());
-    let sealed = data_keys::seal(ctx, state.into(), Vec::from(gzip)).await?;
-    let key = || StateVersion::new_index_blob(state, ctx.ids.uuid());
-    store::keep(ctx, key, sealed.into()).await.map(Some)
-}
-
 /// The outputs of a text that becomes this version. Each is marked by whether its value changed since the version
 /// before.
 pub(super) async fn mark_outputs(
@@ -170,24 +157,6 @@ pub(super) async fn mark_outputs(
     let digester = data_keys::digester(ctx, state.into()).await?;
     let digests = sent.value_hashes.iter().map(|hash| digester.digest(hash));
     Ok(marked(outputs, digests, before, version, at))
-}
-
-/// The index of a version, from the version's record and the tail of that record, or from the rows of its text.
-pub(crate) async fn fetch_index(
-    ctx: &Context,
-    state: StateId,
-    version: &StateVersion,
-    tail: Bytes,
-) -> Result<Option<Index>, Error> {
-    let Some(payload) = &version.index else { return Box::pin(rows::index(ctx, state, &version.kept)).await };
-    let sealed = store::fetch(ctx, payload, tail).await?;
-    let gzip = data_keys::open(ctx, state.into(), Vec::from(sealed)).await?;
-    let bytes = declared_length(&gzip);
-    let read = move || Ok(String::from_utf8(gunzip(&gzip)?).ok().and_then(|text| Index::from_text(&text)));
-    let index = work::with(bytes, INDEX_FACTOR, read).await?;
-    index
-        .map(Some)
-        .ok_or_else(|| Error::Broken(format!("the index of version {} does not read back", version.version)))
 }
 
 /// Deletes the blobs of a write that was not needed and that no item names.

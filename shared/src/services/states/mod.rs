@@ -2,6 +2,7 @@
 
 pub(super) mod blobs;
 pub mod dependencies;
+pub(super) mod index;
 pub mod label_compliance;
 pub mod label_policy;
 pub mod locks;

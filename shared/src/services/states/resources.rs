@@ -3,7 +3,7 @@
 use futures::StreamExt;
 
 use super::versions::{StateVersionRef, found};
-use super::{Located, StateRef, blobs, rows};
+use super::{Located, StateRef, blobs, index, rows};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -54,7 +54,7 @@ pub type OfVersion<T> = (Option<StateVersionRef>, T);
 
 /// The longest text that is read whole for a page of its resources, in bytes. Of a longer one, a page reads a part of its
 /// rows, in memory that does not grow with the state.
-pub const WHOLE_BYTES_MAX: usize = rows::WHOLE_BYTES_MAX;
+pub const WHOLE_BYTES_MAX: usize = blobs::WHOLE_BYTES_MAX;
 
 /// One page of the resource instances of a state, by module and address. One read, and one of a blob: of the text, or of
 /// the first rows of a long text. One read more of the blob for a later page of rows, and one for a version that the
@@ -327,6 +327,6 @@ async fn digest(
         let of_rows = Box::pin(rows::digest(ctx, id, &version.kept, address)).await;
         return rows::unless_damaged(of_rows);
     }
-    let index = blobs::fetch_index(ctx, id, &version, tail).await?;
+    let index = index::fetch(ctx, id, &version, tail).await?;
     Ok(index.map(|index| index.digest(address)))
 }

@@ -22,10 +22,6 @@ use crate::services::store::resource_index::{PIECE_BYTES, Reading};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 use crate::services::{Error, store};
 
-/// The longest text that is read whole for a page of its resources, in bytes. It has no rows, so storing it costs no
-/// blob of them.
-pub(super) const WHOLE_BYTES_MAX: usize = 2 << 20;
-
 /// The memory for blocks while they are stored, as a multiple of them: sealed, and joined.
 const STORED_FACTOR: usize = 2;
 
@@ -314,7 +310,7 @@ pub(super) async fn index(ctx: &Context, state: StateId, kept: &KeptState) -> Re
     let mut index = Index::default();
     opened
         .each(all, |row| {
-            index.add(row);
+            index.add(row.address, row.digest);
             true
         })
         .await?;

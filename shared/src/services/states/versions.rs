@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Located, StateRef};
-use super::{blobs, rows, schemas};
+use super::{blobs, index, rows, schemas};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -127,7 +127,7 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
     let item = store::get(ctx, &StateVersion::key(id, version)).await?;
     let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
-    let index = match blobs::fetch_index(ctx, id, &version, tail).await {
+    let index = match index::fetch(ctx, id, &version, tail).await {
         Err(error @ Error::NoRoom(_)) if version.kept.rows.is_some() => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the changes of a version are unknown");
             None

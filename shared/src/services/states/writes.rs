@@ -7,7 +7,7 @@ use super::blobs;
 use super::blobs::{SealedText, SentText};
 use super::schemas::Origin;
 use super::{StateRef, WithLock};
-use super::{locks, rows, schemas, versions};
+use super::{index, locks, rows, schemas, versions};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -321,7 +321,7 @@ impl SentState {
     async fn store_instances(&self, ctx: &Context, id: StateId, blob: &BlobKey) -> Result<Instances, Error> {
         match Box::pin(rows::keep(ctx, id, blob, &self.text)).await? {
             Some(rows) => Ok((Some(rows), None)),
-            None => Ok((None, blobs::keep_index(ctx, id, &self.text.document).await?)),
+            None => Ok((None, index::keep(ctx, id, &self.text.document).await?)),
         }
     }
 
