@@ -233,6 +233,15 @@ impl Reservation {
         self.reserve(bytes - ahead).await
     }
 
+    /// Reserves more bytes if they are free now: for work that a request can do without.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn try_take(&self, bytes: usize) -> Result<(), Full> {
+        let is_granted = self.0.request.shared.books().grant(&self.0, bytes);
+        if is_granted { Ok(()) } else { Err(Full) }
+    }
+
     /// Reserves more bytes that are then taken bit by bit: for work whose total is known before it begins, so
     /// that it waits while it holds nothing.
     ///
@@ -364,6 +373,14 @@ pub async fn take(bytes: usize) -> Result<(), Full> {
         Some(reservation) => reservation.take(bytes).await,
         None => Ok(()),
     }
+}
+
+/// Reserves bytes for the request that this task works for, if they are free now. See [`Reservation::try_take`].
+///
+/// # Errors
+/// [`Full`].
+pub fn try_take(bytes: usize) -> Result<(), Full> {
+    current().map_or(Ok(()), |reservation| reservation.try_take(bytes))
 }
 
 /// Reserves bytes for the request that this task works for, to be taken bit by bit. See

@@ -74,6 +74,22 @@ async fn a_request_that_waits_too_long_is_refused_and_holds_nothing() {
 }
 
 #[tokio::test]
+async fn bytes_for_what_is_optional_are_not_waited_for() {
+    let (account, _) = account(80 * MIB);
+    let (one, two) = (account.open(&"a"), account.open(&"b"));
+    assert!(taken(&one, 40 * MIB));
+    two.during(async {
+        apart(async {
+            assert_eq!((try_take(30 * MIB), try_take(4 * MIB)), (Err(Full), Ok(())));
+            assert_eq!(account.used(), 44 * MIB);
+        })
+        .await;
+    })
+    .await;
+    assert_eq!((account.used(), account.0.books().in_line()), (40 * MIB, 0));
+}
+
+#[tokio::test]
 async fn a_request_waits_for_twenty_seconds_in_total() {
     let (account, clock) = account(MIB);
     let wait = |seconds| Duration::from_secs(seconds);

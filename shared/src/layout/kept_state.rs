@@ -32,8 +32,8 @@ pub struct KeptState {
     pub resource_count: Option<u64>,
     /// `None` for an encrypted state.
     pub output_count: Option<u64>,
-    /// The rows of its resource instances. Only a long text has them, and none if an older program stored it, or if there
-    /// was no memory for them.
+    /// The rows of its resource instances. Only a long text has them, and none if an older program stored it, or if they
+    /// could not be made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<KeptRows>,
 }

@@ -19,8 +19,13 @@ pub(in crate::domain) fn put_number(out: &mut Vec<u8>, mut number: u64) {
 
 /// Appends a text after its length.
 pub(in crate::domain) fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_number(out, text.len() as u64);
-    out.extend_from_slice(text.as_bytes());
+    put_bytes(out, text.as_bytes());
+}
+
+/// Appends bytes after their length.
+pub(in crate::domain) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
 /// Appends a number that may be absent.
@@ -71,10 +76,15 @@ impl<'a> Taker<'a> {
     }
 
     pub(in crate::domain) fn text(&mut self) -> Result<&'a str, Damaged> {
+        std::str::from_utf8(self.slice()?).map_err(|_| Damaged("a text is not UTF-8"))
+    }
+
+    /// What [`put_bytes`] appended.
+    pub(in crate::domain) fn slice(&mut self) -> Result<&'a [u8], Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged("a text is too long"))?;
-        let (text, rest) = self.0.split_at_checked(length).ok_or(Damaged("a text is cut off"))?;
+        let (slice, rest) = self.0.split_at_checked(length).ok_or(Damaged("a text is cut off"))?;
         self.0 = rest;
-        std::str::from_utf8(text).map_err(|_| Damaged("a text is not UTF-8"))
+        Ok(slice)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The resource instances around one of a state, some dependencies far.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::neighbours::{EDGES_MAX, HOPS_MAX, NODES_MAX};
@@ -53,7 +52,10 @@ impl Known {
             name: whole.name.to_owned(),
             key: whole.key.map(str::to_owned),
         };
-        let needs = whole.needs().into_iter().map(Cow::into_owned).collect();
+        let mut needs = BTreeSet::new();
+        whole.own().each_need(|needed| {
+            needs.insert(needed.to_owned());
+        });
         Self { near, of: unkeyed(whole.of), needs }
     }
 }
@@ -88,7 +90,7 @@ pub fn around(text: &[u8], address: &str, hops: u64) -> Found<Around> {
                 return;
             }
             let is_near = needed.contains(unkeyed(whole.of).as_str())
-                || whole.needs().iter().any(|needs| own.contains(needs.as_ref()));
+                || whole.own().needs_any(|needed| own.contains(needed));
             if !is_near {
                 return;
             }

@@ -14,9 +14,9 @@ pub const NAMED_MAX: usize = 50;
 /// Instances in an index, at most. A larger state has no index, and the changes of its versions are unknown.
 pub const ENTRIES_MAX: usize = 100_000;
 
-/// Bytes of addresses and providers of resources that their instances repeat, at most, in all of a state. A name may
-/// have any length, so a short text with many instances of one resource would take any memory. The resources of a state
-/// with more are unknown.
+/// Bytes of addresses, modes and providers of resources that their instances repeat, at most, in all of a state. A name
+/// may have any length, so a short text with many instances of one resource would take any memory. The resources of a
+/// state with more are unknown.
 pub(super) const REPEATED_BYTES_MAX: usize = 64 << 20;
 
 /// Replaces a line break in an address.
@@ -237,31 +237,70 @@ pub(super) struct Whole<'a> {
     pub(super) deposed: Option<&'a str>,
     /// The provider of its resource, as in the text.
     pub(super) provider: &'a str,
-    /// Its own provider, as in the text, if it differs from that of its resource.
-    pub(super) own_provider: Option<&'a str>,
-    /// Its status, as in the text.
-    status: Option<&'a str>,
-    /// Its dependencies, as in the text.
-    dependencies: Option<&'a str>,
     pub(super) text: &'a str,
 }
 
-impl<'a> Whole<'a> {
-    /// Whether the next run replaces it.
+/// What only some readers want of an instance, so it is read when they ask. Each is as in the text.
+#[derive(Default)]
+pub(super) struct Own<'a> {
+    /// Its provider, if it differs from that of its resource.
+    pub(super) provider: Option<&'a str>,
+    status: Option<&'a str>,
+    pub(super) dependencies: Option<&'a str>,
+}
+
+impl Own<'_> {
+    /// Whether the next run replaces the instance.
     pub(super) fn is_tainted(&self) -> bool {
         self.status.is_some_and(|status| text_of(status) == "tainted")
     }
 
     /// The number of its dependencies; `None` if the client does not report them.
     pub(super) fn dependency_count(&self) -> Option<u64> {
-        let dependencies = Reader::new(self.dependencies?).list(Reader::raw).ok()?;
-        Some(dependencies.len() as u64)
+        let mut count = 0;
+        let counted = Reader::new(self.dependencies?).array(|reader| {
+            count += 1;
+            reader.raw().map(|_| ())
+        });
+        counted.ok().map(|()| count)
     }
 
-    /// The addresses of the resources that it depends on, without keys of instances. Those of another form are left out.
-    pub(super) fn needs(&self) -> Vec<Cow<'a, str>> {
-        let dependencies = self.dependencies.and_then(|raw| Reader::new(raw).list(Reader::raw).ok());
-        dependencies.unwrap_or_default().into_iter().map(text_of).collect()
+    /// Reports the addresses of the resources that it depends on, without keys of instances. Those of another form are
+    /// left out.
+    pub(super) fn each_need(&self, mut each: impl FnMut(&str)) {
+        // What is not a list has none.
+        let _ = Reader::new(self.dependencies.unwrap_or("[]")).array(|reader| {
+            let needed = text_of(reader.raw()?);
+            if !needed.is_empty() {
+                each(&needed);
+            }
+            Ok(())
+        });
+    }
+
+    /// Whether it depends on a resource with such an address.
+    pub(super) fn needs_any(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        let mut does_need = false;
+        self.each_need(|needed| does_need = does_need || is_it(needed));
+        does_need
+    }
+}
+
+impl<'a> Whole<'a> {
+    /// Reads the rest of its text.
+    pub(super) fn own(&self) -> Own<'a> {
+        let mut own = Own::default();
+        // The text was parsed before, so this cannot fail.
+        let _ = Reader::new(self.text).object(|reader, member| {
+            match member.name.as_ref() {
+                "provider" => own.provider = Some(reader.raw()?),
+                "status" => own.status = Some(reader.raw()?),
+                "dependencies" => own.dependencies = Some(reader.raw()?),
+                _ => drop(reader.raw()?),
+            }
+            Ok(())
+        });
+        own
     }
 
     /// The start of the SHA-256 of its text with the provider of its resource. `scratch` is reused for what is hashed.
@@ -273,17 +312,13 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// An instance in the text of a state.
+/// An instance in the text of a state. It is small, since a short text may have many.
 struct Instance<'a> {
     text: &'a str,
     /// Its index key, as in the text.
     key: Option<&'a str>,
     /// The key of the deposed object, if it is one.
     deposed: Option<Cow<'a, str>>,
-    /// These are as in the text.
-    provider: Option<&'a str>,
-    status: Option<&'a str>,
-    dependencies: Option<&'a str>,
 }
 
 /// Reads a resource and passes each of its instances on. `repeated` is what is left of [`REPEATED_BYTES_MAX`].
@@ -316,10 +351,10 @@ pub(super) fn read_resource(
     let dot = if module.is_empty() { "" } else { "." };
     let data = if mode == "data" { "data." } else { "" };
     let of = format!("{module}{dot}{data}{kind}.{name}").replace('\n', ESCAPED_LINE_BREAK);
-    let each_bytes = of.len().saturating_add(provider.len());
+    let each_bytes = of.len().saturating_add(mode.len()).saturating_add(provider.len());
     let more = each_bytes.saturating_mul(instances.len().saturating_sub(1));
     *repeated = repeated.checked_sub(more).ok_or_else(|| reader.expected("shorter addresses"))?;
-    for Instance { text, key, deposed, provider: own_provider, status, dependencies } in instances {
+    for Instance { text, key, deposed } in instances {
         let mut address = of.clone();
         if let Some(key) = key {
             address.push_str(&format!("[{key}]"));
@@ -329,21 +364,7 @@ pub(super) fn read_resource(
         }
         let deposed = deposed.as_deref();
         let (of, module, kind, name) = (&of, &module, &kind, &name);
-        each(Whole {
-            address,
-            of,
-            module,
-            mode,
-            kind,
-            name,
-            key,
-            deposed,
-            provider,
-            own_provider,
-            status,
-            dependencies,
-            text,
-        });
+        each(Whole { address, of, module, mode, kind, name, key, deposed, provider, text });
     }
     Ok(())
 }
@@ -351,14 +372,10 @@ pub(super) fn read_resource(
 fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
     let start = reader.start();
     let (mut key, mut deposed) = (None, None);
-    let (mut provider, mut status, mut dependencies) = (None, None, None);
     reader.object(|reader, member| {
         match member.name.as_ref() {
             "index_key" => key = reader.optional(Reader::raw)?.map(str::trim_ascii_end),
             "deposed" => deposed = reader.optional(Reader::string)?,
-            "provider" => provider = Some(reader.raw()?),
-            "status" => status = Some(reader.raw()?),
-            "dependencies" => dependencies = Some(reader.raw()?),
             _ => drop(reader.raw()?),
         }
         Ok(())
@@ -369,9 +386,6 @@ fn read_instance<'a>(reader: &mut Reader<'a>) -> json::Result<Instance<'a>> {
         text: reader.text_since(start),
         key: key.filter(|key| is_plain(key)),
         deposed: deposed.filter(|key| !key.is_empty() && is_plain(key)),
-        provider,
-        status,
-        dependencies,
     })
 }
 
@@ -488,6 +502,8 @@ mod tests {
         };
         assert_eq!(index_of(&of(3)).unwrap().len(), 3);
         assert!(index_of(&of(100)).is_err());
+        let with_long_mode = of(100).replace("\"name\":\"", "\"name\":\"n\",\"mode\":\"");
+        assert!(index_of(&with_long_mode).is_err());
     }
 
     #[test]

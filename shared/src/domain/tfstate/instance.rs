@@ -1,7 +1,7 @@
 //! One resource instance of a state: what it depends on, what depends on it, and its attributes.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::json::{self, Key, Reader};
 use super::document::InvalidState;
@@ -56,36 +56,34 @@ pub struct Relating {
     listed: Listed,
     /// The address of its resource, without keys.
     own: String,
-    /// The resources that it depends on. A text names resources, and not their instances.
-    needs: BTreeSet<String>,
-    /// Those of them that no instance was of.
-    without_instance: BTreeSet<String>,
+    /// The resources that it depends on, each with whether an instance was of it. A text names resources, and not their
+    /// instances.
+    needs: BTreeMap<String, bool>,
     dependencies: Named,
     dependents: Named,
 }
 
 impl Relating {
-    pub(super) fn new(listed: Listed, of: &str, needs: BTreeSet<String>) -> Self {
-        let without_instance = needs.clone();
+    pub(super) fn new(listed: Listed, of: &str, needs: BTreeMap<String, bool>) -> Self {
         let (dependencies, dependents) = (Named::default(), Named::default());
-        Self { listed, own: unkeyed(of), needs, without_instance, dependencies, dependents }
+        Self { listed, own: unkeyed(of), needs, dependencies, dependents }
     }
 
-    pub(super) fn add(&mut self, address: &str, of: &str, needs: &[impl AsRef<str>]) {
-        let of = unkeyed(of);
-        if self.needs.contains(&of) {
-            self.without_instance.remove(&of);
+    /// Adds an instance. `needs` tells whether it depends on the resource with this address.
+    pub(super) fn add(&mut self, address: &str, of: &str, needs: impl FnOnce(&str) -> bool) {
+        if let Some(has_instance) = self.needs.get_mut(&unkeyed(of)) {
+            *has_instance = true;
             self.dependencies.note(address);
         }
-        if self.listed.address != address && needs.iter().any(|needed| needed.as_ref() == self.own) {
+        if self.listed.address != address && needs(&self.own) {
             self.dependents.note(address);
         }
     }
 
     /// The instance with the others.
     pub fn end(self) -> Detail {
-        let Self { listed, without_instance, mut dependencies, dependents, .. } = self;
-        for resource in &without_instance {
+        let Self { listed, needs, mut dependencies, dependents, .. } = self;
+        for (resource, _) in needs.iter().filter(|(_, has_instance)| !**has_instance) {
             dependencies.note(resource);
         }
         Detail { listed, dependencies: dependencies.end(), dependents: dependents.end() }
@@ -100,7 +98,10 @@ pub fn detail_of(text: &[u8], address: &str) -> Found<Detail> {
     let mut found: Option<Relating> = None;
     let is_known = each(text, &mut |whole: Whole<'_>| {
         if whole.address == address {
-            let needs = whole.needs().into_iter().map(Cow::into_owned).collect();
+            let mut needs = BTreeMap::new();
+            whole.own().each_need(|needed| {
+                needs.insert(needed.to_owned(), false);
+            });
             found = Some(Relating::new(Listed::of(&whole), whole.of, needs));
         }
     })?;
@@ -109,7 +110,9 @@ pub fn detail_of(text: &[u8], address: &str) -> Found<Detail> {
     }
     let Some(mut relating) = found else { return Ok(Some(None)) };
     // Others come before it and after it. So a second pass finds these.
-    each(text, &mut |whole: Whole<'_>| relating.add(&whole.address, whole.of, &whole.needs()))?;
+    each(text, &mut |whole: Whole<'_>| {
+        relating.add(&whole.address, whole.of, |own| whole.own().needs_any(|needed| needed == own));
+    })?;
     Ok(Some(Some(relating.end())))
 }
 

@@ -44,6 +44,7 @@ pub struct Listed {
 
 impl Listed {
     pub(super) fn of(whole: &Whole<'_>) -> Self {
+        let own = whole.own();
         Self {
             address: whole.address.clone(),
             module: (!whole.module.is_empty()).then(|| whole.module.to_owned()),
@@ -52,9 +53,9 @@ impl Listed {
             name: whole.name.to_owned(),
             key: whole.key.map(str::to_owned),
             deposed: whole.deposed.map(str::to_owned),
-            provider: provider_name(&text_of(whole.own_provider.unwrap_or(whole.provider))),
-            is_tainted: whole.is_tainted(),
-            dependency_count: whole.dependency_count(),
+            provider: provider_name(&text_of(own.provider.unwrap_or(whole.provider))),
+            is_tainted: own.is_tainted(),
+            dependency_count: own.dependency_count(),
         }
     }
 
@@ -86,7 +87,7 @@ pub struct Place {
 impl Place {
     pub(super) fn of(module: &str, address: &str) -> Self {
         let (module, rest) = first_bytes(module, address);
-        Self { module: module.to_owned(), rest: rest.to_owned(), digest: digest_of(address) }
+        Self { module: module.to_owned(), rest: rest.to_owned(), digest: hex::encode(digest_of(address)) }
     }
 
     /// The place as text of at most 400 bytes.
@@ -105,7 +106,10 @@ impl Place {
 pub(super) fn order(one: (&str, &str), other: (&str, &str)) -> Ordering {
     let by_names = first_bytes(one.0, one.1).cmp(&first_bytes(other.0, other.1));
     // A digest costs more than it tells, except of long addresses.
-    by_names.then_with(|| digest_of(one.1).cmp(&digest_of(other.1)))
+    by_names.then_with(|| match one.1 == other.1 {
+        true => Ordering::Equal,
+        false => digest_of(one.1).cmp(&digest_of(other.1)),
+    })
 }
 
 /// What counts for the order of an instance, of its module and of the rest of its address.
@@ -114,8 +118,8 @@ fn first_bytes<'a>(module: &'a str, address: &'a str) -> (&'a str, &'a str) {
     (cut(module, MODULE_BYTES_MAX), cut(rest, REST_BYTES_MAX))
 }
 
-fn digest_of(address: &str) -> String {
-    hex::encode(Sha256::digest(address).first_chunk::<8>().copied().unwrap_or_default())
+fn digest_of(address: &str) -> [u8; 8] {
+    Sha256::digest(address).first_chunk().copied().unwrap_or_default()
 }
 
 /// The first bytes of a text, up to the end of a character.

@@ -10,11 +10,11 @@ use std::ops::Range;
 use sha2::{Digest, Sha256};
 
 use super::super::resource_index::Damaged;
-use super::super::resource_index::codec::{Taker, compress, decompress, put_number, put_text};
+use super::super::resource_index::codec::{Taker, compress, decompress, put_bytes, put_number, put_text};
 use super::document::InvalidState;
-use super::index::{Index, Whole};
+use super::index::{Index, Own, Whole, text_of};
 use super::instance::{Relating, after_key};
-use super::listing::{Listed, PAGE_BYTES_MAX, Pager, Place, order};
+use super::listing::{Listed, PAGE_BYTES_MAX, Pager, Place, order, provider_name};
 use super::resources::each;
 
 /// Rows that are read together with the directory. A page of fewer takes one read.
@@ -25,6 +25,22 @@ const ROWS_PER_BLOCK: u32 = 256;
 
 /// Bytes of a block before it is compressed: the row that reaches this is the last.
 const BLOCK_BYTES: usize = 64 << 10;
+
+/// The longest row in bytes. A serving thread parses a block at once, which ends with its first long row.
+const ROW_BYTES_MAX: usize = 1 << 20;
+
+/// The shortest row in bytes: the flags, the digest, an address, and other texts and numbers of a byte.
+const ROW_BYTES_MIN: usize = 22;
+
+/// Bytes of a row in addition to its texts, at most: the flags, the digest and lengths.
+const ROW_OVERHEAD: usize = 64;
+
+/// Resources that one may depend on for its state to have rows.
+const NEEDS_MAX: usize = 10_000;
+
+/// The memory for what an instance depends on while what is related to it is sought, in bytes, at most, in addition to its
+/// row.
+pub const RELATING_BYTES_MAX: usize = 64 * NEEDS_MAX;
 
 /// The first bytes of a directory, with its format.
 const MAGIC: [u8; 5] = *b"SWTR\x01";
@@ -39,6 +55,7 @@ const BLOCK_MEMORY: usize = 160;
 const TAINTED: u8 = 1;
 const KEYED: u8 = 2;
 const DEPOSED: u8 = 4;
+const PROVIDED: u8 = 8;
 
 /// What lists and details show of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,32 +64,32 @@ pub struct Row<'a> {
     pub address: &'a str,
     /// The start of the SHA-256 of its text, as in an [`Index`].
     pub digest: [u8; 8],
-    /// The length of the address of its resource, with which its own begins.
-    of_bytes: usize,
+    /// The address of its resource.
+    of: &'a str,
     /// Empty for the root module.
-    pub(super) module: &'a str,
+    module: &'a str,
     mode: &'a str,
     kind: &'a str,
     name: &'a str,
     key: Option<&'a str>,
     deposed: Option<&'a str>,
-    /// As it is shown.
-    provider: &'a str,
     /// The provider of its resource as in the text, which filters look into.
-    pub(super) sought: &'a str,
+    provider: &'a str,
+    /// Its own provider as in the text, if it differs.
+    own_provider: Option<&'a str>,
     is_tainted: bool,
     dependency_count: Option<u64>,
-    /// The resources that it depends on.
-    pub(super) needs: Vec<&'a str>,
+    /// The resources that it depends on, one after the other.
+    needs: &'a [u8],
 }
 
-impl Row<'_> {
-    /// The address of its resource.
-    pub(super) fn of(&self) -> &str {
-        self.address.get(..self.of_bytes).unwrap_or(self.address)
+impl<'a> Row<'a> {
+    fn needs(&self) -> impl Iterator<Item = &'a str> {
+        let mut taker = Taker::new(self.needs);
+        std::iter::from_fn(move || taker.text().ok())
     }
 
-    pub(super) fn listed(&self) -> Listed {
+    fn listed(&self) -> Listed {
         Listed {
             address: self.address.to_owned(),
             module: (!self.module.is_empty()).then(|| self.module.to_owned()),
@@ -81,7 +98,7 @@ impl Row<'_> {
             name: self.name.to_owned(),
             key: self.key.map(str::to_owned),
             deposed: self.deposed.map(str::to_owned),
-            provider: self.provider.to_owned(),
+            provider: provider_name(&text_of(self.own_provider.unwrap_or(self.provider))),
             is_tainted: self.is_tainted,
             dependency_count: self.dependency_count,
         }
@@ -89,63 +106,90 @@ impl Row<'_> {
 
     /// Seeks what is related to its instance.
     pub fn relating(&self) -> Relating {
-        let needs = self.needs.iter().map(|&needed| needed.to_owned()).collect();
-        Relating::new(self.listed(), self.of(), needs)
+        let needs = self.needs().map(|needed| (needed.to_owned(), false)).collect();
+        Relating::new(self.listed(), self.of, needs)
     }
 }
 
 impl Pager {
     /// Offers the instance of a row.
     pub fn offer(&mut self, row: &Row<'_>) {
-        self.add(row.module, row.address, row.sought, || row.listed());
+        self.add(row.module, row.address, row.provider, || row.listed());
     }
 }
 
 impl Relating {
     /// Offers the instance of a row.
     pub fn offer(&mut self, row: &Row<'_>) {
-        self.add(row.address, row.of(), &row.needs);
+        self.add(row.address, row.of, |own| row.needs().any(|needed| needed == own));
     }
 }
 
-fn write_row(out: &mut Vec<u8>, whole: &Whole<'_>, digest: [u8; 8]) {
-    let listed = Listed::of(whole);
+/// Appends the row of an instance. Returns `false` for one that rows do not describe, or if all of them would be longer
+/// than `bytes_max`. `scratch` is reused for what is made on the way.
+fn put_row(
+    out: &mut Vec<u8>,
+    bytes_max: usize,
+    whole: &Whole<'_>,
+    index: Option<&Index>,
+    scratch: &mut Vec<u8>,
+) -> bool {
+    let (address, own) = (whole.address.as_str(), whole.own());
+    let texts = [address, whole.mode, whole.kind, whole.name, whole.provider];
+    let optional = [whole.key, whole.deposed, own.provider, own.dependencies];
+    // Dependencies are longer in the text than in a row.
+    let bytes: usize = texts.into_iter().chain(optional.into_iter().flatten()).map(str::len).sum();
+    if bytes > ROW_BYTES_MAX - ROW_OVERHEAD || module_in(address) != whole.module {
+        return false;
+    }
+    let known = index.and_then(|index| index.digest(address));
+    let digest = known.unwrap_or_else(|| whole.digest(scratch));
+    scratch.clear();
+    let mut needs = 0;
+    own.each_need(|needed| {
+        put_text(scratch, needed);
+        needs += 1;
+    });
+    if needs > NEEDS_MAX {
+        return false;
+    }
+    write_row(out, whole, &own, digest, scratch);
+    out.len() <= bytes_max
+}
+
+fn write_row(out: &mut Vec<u8>, whole: &Whole<'_>, own: &Own<'_>, digest: [u8; 8], needs: &[u8]) {
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
     let (keyed, deposed) = (flag(whole.key.is_some(), KEYED), flag(whole.deposed.is_some(), DEPOSED));
-    out.push(flag(listed.is_tainted, TAINTED) | keyed | deposed);
+    let (tainted, provided) = (flag(own.is_tainted(), TAINTED), flag(own.provider.is_some(), PROVIDED));
+    out.push(tainted | keyed | deposed | provided);
     out.extend_from_slice(&digest);
     put_text(out, &whole.address);
+    // The address begins with that of its resource, and that with its module.
     put_number(out, whole.of.len() as u64);
-    for text in [whole.module, whole.mode, whole.kind, whole.name] {
+    put_number(out, whole.module.len() as u64);
+    for text in [whole.mode, whole.kind, whole.name, whole.provider] {
         put_text(out, text);
     }
-    for text in [whole.key, whole.deposed] {
+    for text in [whole.key, whole.deposed, own.provider] {
         put_text(out, text.unwrap_or_default());
     }
-    put_text(out, &listed.provider);
-    put_text(out, whole.provider);
-    put_number(out, listed.dependency_count.map_or(0, |count| count.saturating_add(1)));
-    let needs = whole.needs();
-    put_number(out, needs.len() as u64);
-    for needed in &needs {
-        put_text(out, needed);
-    }
+    put_number(out, own.dependency_count().map_or(0, |count| count.saturating_add(1)));
+    put_bytes(out, needs);
 }
 
 fn read_row<'a>(taker: &mut Taker<'a>) -> Result<Row<'a>, Damaged> {
     let [flags] = taker.bytes()?;
     let digest = taker.bytes()?;
     let address = taker.text()?;
-    let of_bytes = usize::try_from(taker.number()?).map_err(|_| Damaged("a text is too long"))?;
-    let (module, mode, kind, name) = (taker.text()?, taker.text()?, taker.text()?, taker.text()?);
-    let (key, deposed) = (taker.text()?, taker.text()?);
-    let (provider, sought) = (taker.text()?, taker.text()?);
+    let (of, module) = (beginning(address, taker)?, beginning(address, taker)?);
+    let (mode, kind, name, provider) = (taker.text()?, taker.text()?, taker.text()?, taker.text()?);
+    let (key, deposed, own_provider) = (taker.text()?, taker.text()?, taker.text()?);
     let dependency_count = taker.number()?.checked_sub(1);
-    let needs = (0..taker.number()?).map(|_| taker.text()).collect::<Result<_, Damaged>>()?;
+    let needs = taker.slice()?;
     Ok(Row {
         address,
         digest,
-        of_bytes,
+        of,
         module,
         mode,
         kind,
@@ -153,11 +197,17 @@ fn read_row<'a>(taker: &mut Taker<'a>) -> Result<Row<'a>, Damaged> {
         key: (flags & KEYED != 0).then_some(key),
         deposed: (flags & DEPOSED != 0).then_some(deposed),
         provider,
-        sought,
+        own_provider: (flags & PROVIDED != 0).then_some(own_provider),
         is_tainted: flags & TAINTED != 0,
         dependency_count,
         needs,
     })
+}
+
+/// The beginning of an address, of the length that comes next.
+fn beginning<'a>(address: &'a str, taker: &mut Taker<'_>) -> Result<&'a str, Damaged> {
+    let length = usize::try_from(taker.number()?).ok();
+    length.and_then(|length| address.get(..length)).ok_or(Damaged("an address is too short"))
 }
 
 /// The module in an address, as clients write it; empty for the root module.
@@ -177,44 +227,18 @@ fn module_in(address: &str) -> &str {
     address.get(..end).unwrap_or_default()
 }
 
-/// The size of the rows of a state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measured {
-    /// The number of rows.
-    pub rows: usize,
-    /// Their length in bytes, before they are compressed.
-    pub bytes: usize,
-    /// The length of the longest.
-    longest: usize,
+/// The length of all rows of a text, at most: their memory is that of the text, however often they repeat its parts.
+fn bytes_max(text_bytes: usize) -> usize {
+    text_bytes.clamp(BLOCK_BYTES, u32::MAX as usize)
 }
 
-impl Measured {
-    /// The memory that [`make`] takes, in bytes: the rows, the order of the rows, the block that is made, and all blocks.
-    pub fn memory(&self) -> usize {
-        let order = self.rows.saturating_mul(size_of::<Span>());
-        let block = self.longest.saturating_add(BLOCK_BYTES).saturating_mul(3);
-        self.bytes.saturating_mul(2).saturating_add(order).saturating_add(block)
-    }
-}
-
-/// Measures the rows of a state. `None` if the client encrypted it or its format is unknown, and if an instance has
-/// another module than its address says: it could not be found by that.
-///
-/// # Errors
-/// [`InvalidState`].
-pub fn measure(text: &[u8]) -> Result<Option<Measured>, InvalidState> {
-    let (mut rows, mut bytes, mut longest) = (0_usize, 0_usize, 0);
-    let (mut are_named, mut scratch) = (true, Vec::new());
-    let is_known = each(text, &mut |whole: Whole<'_>| {
-        scratch.clear();
-        write_row(&mut scratch, &whole, [0; 8]);
-        rows += 1;
-        bytes = bytes.saturating_add(scratch.len());
-        longest = longest.max(scratch.len());
-        are_named &= module_in(&whole.address) == whole.module;
-    })?;
-    let is_short = u32::try_from(rows).is_ok() && u32::try_from(bytes).is_ok();
-    Ok((is_known && are_named && is_short).then_some(Measured { rows, bytes, longest }))
+/// The memory that [`make`] takes for a text of this length, in bytes: the rows, their order, the block that is made, and
+/// all blocks. It is enough for storing the blocks too.
+pub fn memory(text_bytes: usize) -> usize {
+    let rows = bytes_max(text_bytes);
+    let order = (rows / ROW_BYTES_MIN).saturating_mul(size_of::<Span>());
+    let block = (BLOCK_BYTES + ROW_BYTES_MAX) * 3;
+    rows.saturating_mul(2).saturating_add(order).saturating_add(block + ROW_BYTES_MAX)
 }
 
 /// Where a row is among those that are written one after the other.
@@ -228,7 +252,8 @@ struct Span {
 pub struct NewBlock {
     /// The place of its first row.
     place: Place,
-    rows: u32,
+    /// The number of its rows.
+    pub rows: u32,
     bytes_raw: u32,
     /// The rows, compressed.
     pub compressed: Vec<u8>,
@@ -236,24 +261,28 @@ pub struct NewBlock {
 
 /// Makes the blocks of a state's rows. `index` is that of the same text, if it has one.
 ///
+/// `None` if the client encrypted the state or its format is unknown, if the rows are longer than the text, if one of them
+/// is too long, and if an instance has another module than its address says: it could not be found by that.
+///
 /// # Errors
-/// [`Damaged`] if the text is not the one that was measured.
-pub fn make(text: &[u8], measured: &Measured, index: Option<&Index>) -> Result<Vec<NewBlock>, Damaged> {
-    const OTHER: Damaged = Damaged("its text is another one");
-    let mut rows = Vec::with_capacity(measured.bytes);
-    let mut places: Vec<Span> = Vec::with_capacity(measured.rows);
-    let mut scratch = Vec::new();
-    each(text, &mut |whole: Whole<'_>| {
-        let known = index.and_then(|index| index.digest(&whole.address));
-        let digest = known.unwrap_or_else(|| whole.digest(&mut scratch));
+/// [`InvalidState`].
+pub fn make(text: &[u8], index: Option<&Index>) -> Result<Option<Vec<NewBlock>>, InvalidState> {
+    let bytes_max = bytes_max(text.len());
+    // With room for the row that ends the attempt.
+    let mut rows: Vec<u8> = Vec::with_capacity(bytes_max + ROW_BYTES_MAX);
+    let mut places: Vec<Span> = Vec::with_capacity(bytes_max / ROW_BYTES_MIN);
+    let (mut have_rows, mut scratch) = (true, Vec::new());
+    let is_known = each(text, &mut |whole: Whole<'_>| {
         let start = rows.len() as u32;
-        write_row(&mut rows, &whole, digest);
-        places.push(Span { start, end: rows.len() as u32 });
-    })
-    .map_err(|_| OTHER)?;
-    if (rows.len(), places.len()) != (measured.bytes, measured.rows) {
-        return Err(OTHER);
+        have_rows = have_rows && put_row(&mut rows, bytes_max, &whole, index, &mut scratch);
+        if have_rows {
+            places.push(Span { start, end: rows.len() as u32 });
+        }
+    })?;
+    if !is_known || !have_rows {
+        return Ok(None);
     }
+    drop(scratch);
     let raw_of = |place: &Span| rows.get(place.start as usize..place.end as usize).unwrap_or_default();
     let names_of = |place: &Span| names_in(raw_of(place)).unwrap_or_default();
     // Several instances may have one address. They stay in the order of the text.
@@ -279,7 +308,7 @@ pub fn make(text: &[u8], measured: &Measured, index: Option<&Index>) -> Result<V
         }
     }
     end_block(&mut raw, &mut first, &mut count);
-    Ok(blocks)
+    Ok(Some(blocks))
 }
 
 /// The module and the address of a row.
@@ -288,8 +317,8 @@ fn names_in(raw: &[u8]) -> Option<(&str, &str)> {
     // The flags and the digest come first.
     taker.bytes::<9>().ok()?;
     let address = taker.text().ok()?;
-    taker.number().ok()?;
-    Some((taker.text().ok()?, address))
+    beginning(address, &mut taker).ok()?;
+    Some((beginning(address, &mut taker).ok()?, address))
 }
 
 /// The directory of these blocks of a text, which are sealed in the same order. It is not sealed yet.
@@ -483,11 +512,10 @@ mod tests {
     impl Kept {
         fn of(text: &str) -> Self {
             let text = text.as_bytes();
-            let measured = measure(text).unwrap().unwrap();
             let index = Document::read(text).unwrap().index;
-            let blocks = make(text, &measured, index.as_ref()).unwrap();
+            let blocks = make(text, index.as_ref()).unwrap().unwrap();
             // Without an index, the digests are made of the text.
-            assert_eq!(make(text, &measured, None).unwrap(), blocks);
+            assert_eq!(make(text, None).unwrap().unwrap(), blocks);
             let sealed: Vec<Vec<u8>> = blocks.iter().map(|block| block.compressed.clone()).collect();
             let sealed_directory = write_directory(TEXT, &blocks, &sealed);
             let rows_at = sealed_directory.len() as u64;
@@ -526,13 +554,14 @@ mod tests {
                 });
                 return pager.end();
             }
-            let mut blocks = self.directory.blocks_after(after, size + 1);
-            while !pager.is_full() && !blocks.is_empty() {
-                self.each(blocks.clone(), |row| {
-                    pager.offer(row);
-                    !pager.is_full()
-                });
-                blocks = blocks.end..(blocks.end + 1).min(self.directory.blocks.len());
+            let first = self.directory.blocks_after(after, size + 1);
+            for blocks in [first.clone(), first.end..self.all().end] {
+                if !pager.is_full() {
+                    self.each(blocks, |row| {
+                        pager.offer(row);
+                        !pager.is_full()
+                    });
+                }
             }
             Page { total: self.directory.rows(), matched: self.directory.rows(), ..pager.end() }
         }
@@ -557,7 +586,11 @@ mod tests {
         // Several instances with one address, in other blocks than their neighbors.
         let same = vec![r#"{"a":1}"#; 600].join(",");
         resources.push(format!(r#"{{"type":"t","name":"same","instances":[{same}]}}"#));
-        resources.push(r#"{"type":"t","name":"base","instances":[{"dependencies":[]}]}"#.to_owned());
+        // The text is longer than the rows, as that of a client is.
+        let more = "x".repeat(100_000);
+        resources.push(format!(
+            r#"{{"type":"t","name":"base","instances":[{{"attributes":{{"a":"{more}"}},"dependencies":[]}}]}}"#
+        ));
         format!(r#"{{"version":4,"serial":1,"resources":[{}]}}"#, resources.join(","))
     }
 
@@ -627,8 +660,7 @@ mod tests {
     #[test]
     fn the_first_rows_are_the_blocks_next_to_the_directory() {
         let text = state();
-        let measured = measure(text.as_bytes()).unwrap().unwrap();
-        let blocks = make(text.as_bytes(), &measured, None).unwrap();
+        let blocks = make(text.as_bytes(), None).unwrap().unwrap();
         let sealed: Vec<Vec<u8>> = blocks.iter().map(|block| block.compressed.clone()).collect();
         let mut rows = 0;
         let until = blocks.iter().position(|block| {
@@ -637,7 +669,51 @@ mod tests {
         });
         let expected: usize = sealed[..=until.unwrap()].iter().map(Vec::len).sum();
         assert_eq!(bytes_of_first_rows(&blocks, &sealed), expected as u64);
-        assert_eq!(measured.rows, blocks.iter().map(|block| block.rows as usize).sum::<usize>());
+        let index = Document::read(text.as_bytes()).unwrap().index.unwrap();
+        // 599 instances have the address of another one.
+        assert_eq!(blocks.iter().map(|block| block.rows as usize).sum::<usize>(), index.len() + 599);
+    }
+
+    #[test]
+    fn rows_are_no_longer_than_a_text_however_it_repeats() {
+        let state = |resource: &str, instances: &[&str]| {
+            let instances = instances.join(",");
+            format!(r#"{{"serial":1,"resources":[{{"type":"t",{resource},"instances":[{instances}]}}]}}"#)
+        };
+        let rows_of = |text: &str| {
+            let blocks = make(text.as_bytes(), None).unwrap();
+            blocks.map(|blocks| blocks.iter().map(|block| block.bytes_raw as usize).sum::<usize>())
+        };
+        let many = ["{}"; 50_000];
+        let long = "m".repeat(3_000);
+        let zeros = format!(r#"{{"dependencies":[{}]}}"#, ["0"; 100_000].join(","));
+        let needs = |count: usize| {
+            let needs: Vec<_> = (0..count).map(|number| format!("\"t.n{number}\"")).collect();
+            format!(r#"{{"attributes":{{"a":"{long}"}},"dependencies":[{}]}}"#, needs.join(","))
+        };
+        let key = format!(r#"{{"index_key":"{}"}}"#, "k".repeat(ROW_BYTES_MAX));
+        for (text, has_rows) in [
+            (state(r#""name":"n""#, &many[..]), false),
+            (state(&format!(r#""name":"n","mode":"{long}""#), &many[..1_000]), false),
+            (state(&format!(r#""name":"n","provider":"{long}""#), &many[..1_000]), false),
+            (state(r#""name":"n""#, &[zeros.as_str()]), true),
+            (state(r#""name":"n""#, &[needs(NEEDS_MAX).as_str()]), true),
+            (state(r#""name":"n""#, &[needs(NEEDS_MAX + 1).as_str()]), false),
+            (state(r#""name":"n""#, &[key.as_str()]), false),
+        ] {
+            let bytes = rows_of(&text);
+            assert_eq!(bytes.is_some(), has_rows, "{text:.200}");
+            assert!(bytes.is_none_or(|bytes| bytes <= text.len()), "{bytes:?} of {}", text.len());
+        }
+        // Elements that name no resource are counted, and nothing is kept of them.
+        assert!(rows_of(&state(r#""name":"n""#, &[zeros.as_str()])).is_some_and(|bytes| bytes < 100));
+    }
+
+    #[test]
+    fn every_row_is_as_long_as_its_bounds_say() {
+        let text = r#"{"serial":1,"resources":[{"type":"","name":"","mode":"","instances":[{}]}]}"#;
+        let blocks = make(text.as_bytes(), None).unwrap().unwrap();
+        assert_eq!(blocks[0].bytes_raw as usize, ROW_BYTES_MIN);
     }
 
     #[test]
@@ -651,7 +727,7 @@ mod tests {
             // A module that no client writes.
             r#"{"serial":1,"resources":[{"module":"m","type":"t","name":"a","instances":[{}]}]}"#,
         ] {
-            assert_eq!(measure(other.as_bytes()).unwrap(), None, "{other}");
+            assert_eq!(make(other.as_bytes(), None).unwrap(), None, "{other}");
         }
     }
 

@@ -68,8 +68,11 @@ pub(super) async fn read(
 }
 
 impl SentText {
-    /// The text, decompressed again: unless it is long, it is not kept in memory while it is stored.
+    /// The text. Unless it is long, it is not kept in memory while it is stored, so it is decompressed again.
     pub(crate) async fn text(&self) -> Result<Bytes, Error> {
+        if let Some(text) = &self.long_text {
+            return Ok(text.clone());
+        }
         let (gzip, bytes) = (self.gzip.clone(), usize::try_from(self.bytes).unwrap_or(usize::MAX));
         work::with(bytes, 1, move || Ok(gunzip(&gzip)?.into())).await
     }

@@ -6,24 +6,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::blobs;
 use super::blobs::SentText;
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
 use crate::domain::tfstate::rows::{
-    Directory, FIRST_ROWS, Measured, NewBlock, Row, RowBlock, bytes_of_first_rows, make, measure,
+    Directory, FIRST_ROWS, RELATING_BYTES_MAX, Row, RowBlock, bytes_of_first_rows, make, memory,
     write_directory,
 };
-use crate::domain::tfstate::{Detail, Document, ENTRIES_MAX, Index, Page, Pager, Place};
+use crate::domain::tfstate::{Detail, ENTRIES_MAX, Index, Page, Pager, Place};
 use crate::layout::{KeptRows, KeptState};
 use crate::ports::BlobKey;
 use crate::services::keys::data_keys;
 use crate::services::store::resource_index::{PIECE_BYTES, Reading};
 use crate::services::work::{self, SMALL_BYTES_MAX};
 use crate::services::{Error, store};
-
-/// The memory for blocks while they are stored, as a multiple of them: sealed, and joined.
-const STORED_FACTOR: usize = 2;
 
 /// The memory for an entry of an index in addition to its address, in bytes.
 const ENTRY_BYTES: usize = 96;
@@ -32,21 +30,15 @@ const ENTRY_BYTES: usize = 96;
 const RELATED_BYTES_MAX: usize = 4 << 20;
 
 /// Makes the rows of a long text, seals them, and stores them next to the blob of the text. `None` for a short text, for
-/// one that rows cannot describe, and if there is no memory: then the text is stored without rows.
-pub(super) async fn keep(
-    ctx: &Context,
-    state: StateId,
-    blob: &BlobKey,
-    sent: &SentText,
-) -> Result<Option<KeptRows>, Error> {
-    let Some(text) = sent.long_text.clone() else { return Ok(None) };
-    match keep_of(ctx, state, blob, sent, text).await {
-        Err(error @ Error::NoRoom(_)) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a long state is stored without rows");
-            Ok(None)
-        }
-        kept => kept,
-    }
+/// one that rows cannot describe, and if that fails: a text is stored without rows too. A write does not wait for their
+/// memory, which is given back here.
+pub(super) async fn keep(ctx: &Context, state: StateId, blob: &BlobKey, sent: &SentText) -> Option<KeptRows> {
+    let text = sent.long_text.clone()?;
+    let kept = account::apart(keep_of(ctx, state, blob, sent, text)).await;
+    kept.unwrap_or_else(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "a long state is stored without rows");
+        None
+    })
 }
 
 async fn keep_of(
@@ -56,11 +48,18 @@ async fn keep_of(
     sent: &SentText,
     text: Bytes,
 ) -> Result<Option<KeptRows>, Error> {
-    let Some((measured, mut blocks)) = make_blocks(text, Arc::clone(&sent.document)).await? else {
+    if sent.document.is_encrypted {
         return Ok(None);
-    };
+    }
+    account::try_take(memory(text.len()))?;
+    let document = Arc::clone(&sent.document);
+    let blocks = work::on(text.len(), move || {
+        make(&text, document.index.as_ref())
+            .map_err(|error| Error::Internal(format!("a text was parsed before: {error}")))
+    });
+    let Some(mut blocks) = blocks.await? else { return Ok(None) };
+    let count: u64 = blocks.iter().map(|block| u64::from(block.rows)).sum();
     let bytes = blocks.iter().map(|block| block.compressed.len()).sum::<usize>();
-    account::take(bytes.saturating_mul(STORED_FACTOR)).await?;
     let compressed = blocks.iter_mut().map(|block| std::mem::take(&mut block.compressed)).collect();
     let sealed = data_keys::encrypt(ctx, state, compressed).await?;
     let sha256 = sent.sha256.clone();
@@ -85,35 +84,13 @@ async fn keep_of(
     })
     .await?;
     let all_bytes = joined.len() as u64 - directory_bytes;
-    store::put_blob(ctx, &KeptState::new_rows_blob(blob), joined).await?;
-    let count = measured.rows as u64;
-    Ok(Some(KeptRows { sha256, key, count, bytes: [directory_bytes, first_bytes, all_bytes] }))
-}
-
-/// The blocks of a text's rows. Their memory is reserved first.
-async fn make_blocks(
-    text: Bytes,
-    document: Arc<Document>,
-) -> Result<Option<(Measured, Vec<NewBlock>)>, Error> {
-    if document.is_encrypted {
-        return Ok(None);
+    let blob = KeptState::new_rows_blob(blob);
+    if let Err(error) = store::put_blob(ctx, &blob, joined).await {
+        // It may be stored all the same.
+        blobs::discard(ctx, [blob.as_str()]).await;
+        return Err(error);
     }
-    let same = text.clone();
-    // The text was parsed before, so this cannot fail.
-    let measured = work::on(text.len(), move || Ok(measure(&same).ok().flatten())).await?;
-    let Some(measured) = measured else { return Ok(None) };
-    account::take(measured.memory()).await?;
-    work::on(text.len(), move || match make(&text, &measured, document.index.as_ref()) {
-        Ok(blocks) => Ok(Some((measured, blocks))),
-        Err(damaged) => {
-            tracing::error!(
-                error = &damaged as &dyn std::error::Error,
-                "a long state is stored without rows"
-            );
-            Ok(None)
-        }
-    })
-    .await
+    Ok(Some(KeptRows { sha256, key, count, bytes: [directory_bytes, first_bytes, all_bytes] }))
 }
 
 /// What is read at once.
@@ -122,6 +99,8 @@ enum Reach {
     Directory,
     FirstRows,
     All,
+    /// All of it, and not piece by piece: so it is read again if it breaks off.
+    Whole,
 }
 
 /// Rows that are read block by block.
@@ -148,12 +127,20 @@ async fn open<'a>(
     let end = directory_bytes.saturating_add(match reach {
         Reach::Directory => 0,
         Reach::FirstRows => first_bytes,
-        Reach::All => all_bytes,
+        Reach::All | Reach::Whole => all_bytes,
     });
-    let length = usize::try_from(directory_bytes).unwrap_or(usize::MAX);
-    account::take(Directory::memory(length).saturating_add(PIECE_BYTES)).await?;
+    let in_memory = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let length = in_memory(directory_bytes);
+    let read_bytes = if reach == Reach::Whole { in_memory(end) } else { PIECE_BYTES };
+    account::take(Directory::memory(length).saturating_add(read_bytes)).await?;
     let key = data_keys::load(ctx, state.into(), rows.key);
-    let (mut reading, ()) = futures::try_join!(Reading::open(ctx, &blob, 0..end), key)?;
+    let read = async {
+        match reach {
+            Reach::Whole => Reading::whole(ctx, &blob, 0..end).await,
+            Reach::Directory | Reach::FirstRows | Reach::All => Reading::open(ctx, &blob, 0..end).await,
+        }
+    };
+    let (mut reading, ()) = futures::try_join!(read, key)?;
     let sealed = reading.next(&blob, length).await?;
     let plain = data_keys::open(ctx, state.into(), Vec::from(sealed)).await?;
     let directory = Directory::parse(&plain, &kept.sha256, directory_bytes)
@@ -227,7 +214,7 @@ impl Opened<'_> {
 }
 
 /// A page of the resource instances of a text; `None` if it has no rows. One read if it is the first page, of at most
-/// 499, or has a filter; else two.
+/// 499, or has a filter; else two. One more if many instances share an address.
 pub(super) async fn page(
     ctx: &Context,
     state: StateId,
@@ -245,19 +232,22 @@ pub(super) async fn page(
         _ => Reach::Directory,
     };
     let Some(mut opened) = open(ctx, state, kept, reach).await? else { return Ok(None) };
-    let count = opened.directory.blocks.len();
+    let all = opened.all();
     let first = opened.directory.blocks_after(after, size.saturating_add(1));
-    let mut blocks = if lists_all { first } else { opened.all() };
-    account::take(opened.directory.page_memory(blocks.clone(), size)).await?;
-    while !(blocks.is_empty() || lists_all && pager.is_full()) {
+    let first = if lists_all { first } else { all.clone() };
+    let rest = first.end..all.end;
+    // Rows that share a place are one on a page, so it may need the rest.
+    for blocks in [first, rest] {
+        if blocks.is_empty() || lists_all && pager.is_full() {
+            break;
+        }
+        account::take(opened.directory.page_memory(blocks.clone(), size)).await?;
         opened
-            .each(blocks.clone(), |row| {
+            .each(blocks, |row| {
                 pager.offer(row);
                 !(lists_all && pager.is_full())
             })
             .await?;
-        // Rows that share a place are one on a page.
-        blocks = blocks.end..blocks.end.saturating_add(1).min(count);
     }
     let page = pager.end();
     let rows = opened.directory.rows();
@@ -273,9 +263,10 @@ pub(super) async fn detail(
     address: &str,
 ) -> Result<Option<Option<Detail>>, Error> {
     let Some(mut opened) = open(ctx, state, kept, Reach::Directory).await? else { return Ok(None) };
-    let Some(mut relating) = opened.find(address, |row| row.relating()).await? else { return Ok(Some(None)) };
     let all = opened.all();
-    account::take(opened.directory.bytes_raw(all.clone()).min(RELATED_BYTES_MAX)).await?;
+    let related = opened.directory.bytes_raw(all.clone()).min(RELATED_BYTES_MAX);
+    account::take(related.saturating_add(RELATING_BYTES_MAX)).await?;
+    let Some(mut relating) = opened.find(address, |row| row.relating()).await? else { return Ok(Some(None)) };
     opened
         .each(all, |row| {
             relating.offer(row);
@@ -303,7 +294,7 @@ pub(super) async fn index(ctx: &Context, state: StateId, kept: &KeptState) -> Re
     if count > ENTRIES_MAX {
         return Ok(None);
     }
-    let Some(mut opened) = open(ctx, state, kept, Reach::All).await? else { return Ok(None) };
+    let Some(mut opened) = open(ctx, state, kept, Reach::Whole).await? else { return Ok(None) };
     let all = opened.all();
     let addresses = opened.directory.bytes_raw(all.clone());
     account::take(addresses.saturating_add(count.saturating_mul(ENTRY_BYTES))).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::{Located, StateRef};
-use super::{blobs, index, rows, schemas};
+use super::{blobs, index, schemas};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::StateId;
@@ -119,7 +119,7 @@ pub(crate) struct Before {
 }
 
 /// Reads the data of a version that the next one is compared with. One read, and one of a blob if the index is long or the
-/// text has rows. Damaged rows, or no memory for them, stop no write: then the changes are unknown.
+/// text has rows. Rows that cannot be read stop no write: then the changes are unknown.
 pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<Before, Error> {
     if version == 0 {
         return Ok(Before { index: Some(Index::default()), ..Before::default() });
@@ -128,11 +128,10 @@ pub(super) async fn before(ctx: &Context, id: StateId, version: u64) -> Result<B
     let Some(item) = item else { return Ok(Before::default()) };
     let (version, tail) = StateVersion::decode_with(&item.value)?;
     let index = match index::fetch(ctx, id, &version, tail).await {
-        Err(error @ Error::NoRoom(_)) if version.kept.rows.is_some() => {
+        Err(error) if version.kept.rows.is_some() => {
             tracing::warn!(error = &error as &dyn std::error::Error, "the changes of a version are unknown");
             None
         }
-        fetched if version.kept.rows.is_some() => rows::unless_damaged(fetched)?,
         fetched => fetched?,
     };
     Ok(Before { index, began: Some(version.began.unwrap_or(version.at)), outputs: version.outputs })

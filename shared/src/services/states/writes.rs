@@ -17,10 +17,10 @@ use crate::domain::tfstate::{
 };
 use crate::domain::update::Requester;
 use crate::layout::{
-    Due, KeptRows, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock,
-    StateSchemas, StateSource, StateVersion, Stored, WrittenUnder, check,
+    Due, KeptState, LockOf, Payload, RejectedState, StateHead, StateHolder, StateLock, StateSchemas,
+    StateSource, StateVersion, Stored, WrittenUnder, check,
 };
-use crate::ports::{BlobKey, Expect, Timestamp, Write};
+use crate::ports::{Expect, Timestamp, Write};
 use crate::services::audit::About;
 use crate::services::caller::Caller;
 use crate::services::error::{AccessError, InvalidInput, Protected, ReservedName, StateError};
@@ -270,15 +270,12 @@ struct SentState {
 #[derive(Clone)]
 struct StoredState {
     kept: KeptState,
-    /// `None` if the text has rows.
+    /// `None` if the text has rows, and for a refused write.
     index: Option<SealedIndex>,
 }
 
 /// The sealed index of instances, with its bytes if it is stored inline.
 type SealedIndex = (Payload, Bytes);
-
-/// The rows of a text, or its index.
-type Instances = (Option<KeptRows>, Option<SealedIndex>);
 
 impl StoredState {
     /// Deletes the blobs, which no item names.
@@ -308,21 +305,27 @@ impl SentState {
         self.text.document.index.as_ref().is_some_and(Index::is_empty)
     }
 
-    async fn store(&self, ctx: &Context, id: StateId, sealed: SealedText) -> Result<StoredState, Error> {
+    /// Stores the text and what tells its instances: the rows of a long text, or an index. A refused write needs no
+    /// index, since no version is compared with it.
+    async fn store(
+        &self,
+        ctx: &Context,
+        id: StateId,
+        sealed: SealedText,
+        is_refused: bool,
+    ) -> Result<StoredState, Error> {
         let blob = KeptState::new_blob(id, ctx.ids.uuid());
-        let (kept, (rows, index)) = futures::try_join!(
-            blobs::keep(ctx, &blob, &self.text, sealed),
-            self.store_instances(ctx, id, &blob)
-        )?;
+        let instances = async {
+            let rows = Box::pin(rows::keep(ctx, id, &blob, &self.text)).await;
+            let index = match is_refused || rows.is_some() {
+                true => None,
+                false => index::keep(ctx, id, &self.text.document).await?,
+            };
+            Ok::<_, Error>((rows, index))
+        };
+        let (kept, (rows, index)) =
+            futures::try_join!(blobs::keep(ctx, &blob, &self.text, sealed), instances)?;
         Ok(StoredState { kept: KeptState { rows, ..kept }, index })
-    }
-
-    /// Stores the rows of a long text, or the index of its instances: rows tell the same.
-    async fn store_instances(&self, ctx: &Context, id: StateId, blob: &BlobKey) -> Result<Instances, Error> {
-        match Box::pin(rows::keep(ctx, id, blob, &self.text)).await? {
-            Some(rows) => Ok((Some(rows), None)),
-            None => Ok((None, index::keep(ctx, id, &self.text.document).await?)),
-        }
     }
 
     /// Commits the text as the next version; `None` if another write was first. Stores its blobs at the first
@@ -347,7 +350,7 @@ impl SentState {
                 // Sealed first, so that all later waits are at the same time.
                 let sealed = blobs::seal(ctx, id, &self.text).await?;
                 let (new, before, schemas) =
-                    futures::try_join!(self.store(ctx, id, sealed), before, schemas)?;
+                    futures::try_join!(self.store(ctx, id, sealed, false), before, schemas)?;
                 (stored.insert(new).clone(), before, schemas)
             }
         };
@@ -443,8 +446,13 @@ impl SentState {
         stored: Option<StoredState>,
     ) -> Result<Error, Error> {
         let head = store::read(ctx, &StateHead::key(deleted.id)).await?;
-        // The state was erased meanwhile.
-        let Some(head) = head else { return Ok(Error::State(StateError::Deleted(deleted))) };
+        let Some(head) = head else {
+            // The state was erased meanwhile.
+            if let Some(stored) = stored {
+                stored.discard(ctx).await;
+            }
+            return Ok(Error::State(StateError::Deleted(deleted)));
+        };
         let kept =
             self.reject(ctx, deleted.id, head.value.version, lock_id, Refused::Deleted, stored).await?;
         Ok(Error::State(StateError::WriteOfDeleted { deleted, kept }))
@@ -462,27 +470,31 @@ impl SentState {
     ) -> Result<String, Error> {
         let name: String = self.text.sha256.chars().take(REJECTED_ID_CHARS).collect();
         let key = RejectedState::key(id, &name);
-        if store::get(ctx, &key).await?.is_none() {
-            let StoredState { kept, index } = match stored {
-                Some(stored) => stored,
-                None => self.store(ctx, id, blobs::seal(ctx, id, &self.text).await?).await?,
-            };
-            if let Some((Payload::Blob { key, .. }, _)) = &index {
-                blobs::discard(ctx, [key.as_str()]).await;
+        if store::get(ctx, &key).await?.is_some() {
+            if let Some(stored) = stored {
+                stored.discard(ctx).await;
             }
-            let at = ctx.now();
-            let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
-            let stored: Vec<String> = kept.blobs().map(|(key, _)| key).collect();
-            let record = RejectedState { at, by: self.by.clone(), lock, why, version, kept };
-            let due = Due::RejectedState { state: id, id: name.clone() };
-            let writes = vec![
-                store::put(ctx, key, Expect::Absent, &record),
-                due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
-            ];
-            if store::commit(ctx, writes).await?.is_err() {
-                // The client sent the same text twice at the same time, and the other request stored it.
-                blobs::discard(ctx, stored.iter().map(String::as_str)).await;
-            }
+            return Ok(name);
+        }
+        let StoredState { kept, index } = match stored {
+            Some(stored) => stored,
+            None => self.store(ctx, id, blobs::seal(ctx, id, &self.text).await?, true).await?,
+        };
+        if let Some((Payload::Blob { key, .. }, _)) = &index {
+            blobs::discard(ctx, [key.as_str()]).await;
+        }
+        let at = ctx.now();
+        let lock = lock_id.map(|lock| lock.chars().take(LOCK_ID_CHARS_MAX).collect());
+        let stored: Vec<String> = kept.blobs().map(|(key, _)| key).collect();
+        let record = RejectedState { at, by: self.by.clone(), lock, why, version, kept };
+        let due = Due::RejectedState { state: id, id: name.clone() };
+        let writes = vec![
+            store::put(ctx, key, Expect::Absent, &record),
+            due_write(ctx, &due, at.plus(ctx.settings.retention.rejected_states)),
+        ];
+        if store::commit(ctx, writes).await?.is_err() {
+            // The client sent the same text twice at the same time, and the other request stored it.
+            blobs::discard(ctx, stored.iter().map(String::as_str)).await;
         }
         Ok(name)
     }

@@ -136,7 +136,7 @@ async fn previous(ctx: &Context, snapshot: &Snapshot, index: &SnapshotIndex) -> 
     let range = places.lookup_and_directory();
     let reserved = range.end.saturating_add(index.entries.saturating_mul(ENTRY_BYTES));
     account::take(usize::try_from(reserved).unwrap_or(usize::MAX)).await?;
-    let bytes = read_range(ctx, &blob, range).await?;
+    let bytes = read_range(ctx, &blob, range).await.map_err(of_index)?;
     let index = index.clone();
     let read = move || {
         let damaged = |error: Damaged| broken(&blob, &error);
@@ -170,7 +170,7 @@ fn directory_hash(bytes: &[u8]) -> String {
     hash
 }
 
-/// Reads a part of the blob of an index, whose bytes are reserved.
+/// Reads a part of a blob, whose bytes are reserved.
 async fn read_range(ctx: &Context, blob: &str, range: Range<u64>) -> Result<Bytes, Error> {
     let (parsed, length) = (key(blob)?, range.end.saturating_sub(range.start));
     let read = || async {
@@ -179,8 +179,8 @@ async fn read_range(ctx: &Context, blob: &str, range: Range<u64>) -> Result<Byte
     };
     match retry(ctx, read).await? {
         Some(bytes) if bytes.len() as u64 == length => Ok(bytes),
-        Some(_) => Err(Error::IndexDamaged(format!("the blob {blob} is too short"))),
-        None => Err(Error::IndexDamaged(format!("the blob {blob} is missing"))),
+        Some(_) => Err(Error::Broken(format!("the blob {blob} is too short"))),
+        None => Err(Error::Broken(format!("the blob {blob} is missing"))),
     }
 }
 
@@ -214,7 +214,7 @@ pub(in crate::services) async fn open(
     let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
     account::take(length.saturating_mul(2)).await?;
     let blob = snapshot.index_blob(index);
-    let mut bytes = read_range(ctx, &blob, range).await?;
+    let mut bytes = read_range(ctx, &blob, range).await.map_err(of_index)?;
     let directory_bytes = usize::try_from(places.directory_bytes).unwrap_or(usize::MAX);
     let directory = bytes.split_to(directory_bytes.min(bytes.len()));
     let directory = parse_directory(&blob, index, &directory)?;
@@ -361,6 +361,15 @@ impl Reading {
         let found = retry(ctx, || ctx.blobs.get_range(&parsed, range.clone())).await?;
         let found = found.ok_or_else(|| Error::Broken(format!("the blob {blob} is missing")))?;
         Ok(Self { stream: found.stream, left: Bytes::new() })
+    }
+
+    /// A part that is read as a whole, whose bytes are reserved: it is read again if it breaks off.
+    pub(in crate::services) async fn whole(
+        ctx: &Context,
+        blob: &str,
+        range: Range<u64>,
+    ) -> Result<Self, Error> {
+        read_range(ctx, blob, range).await.map(Self::of)
     }
 
     async fn piece(&mut self) -> Result<Option<Bytes>, Error> {
