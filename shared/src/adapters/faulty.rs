@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Notify;
 
 use crate::ports::{
@@ -24,6 +25,8 @@ pub enum Fault {
     After,
     /// Before it reaches the store, but the caller cannot know: [`PortError::Unknown`], although it was not done.
     Lost,
+    /// The call succeeds. If it reads a blob, the content breaks off, and ends with [`PortError::NotDone`].
+    Cut,
     /// The process dies before the call reaches the store, so the call never returns. See [`Faults::death`].
     DeathBefore,
     /// The process dies after the store has done it, so the call never returns.
@@ -95,8 +98,26 @@ impl Faults {
 
     /// Makes the call, or fails it as the script says.
     async fn meet<T, E: From<PortError>>(&self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        match self.next() {
-            None => call.await,
+        self.make(call, self.next()).await
+    }
+
+    /// The same for a call that reads a blob.
+    async fn meet_blob(
+        &self,
+        call: impl Future<Output = Result<Option<Blob>, PortError>>,
+    ) -> Result<Option<Blob>, PortError> {
+        let fault = self.next();
+        let found = self.make(call, fault).await?;
+        Ok(if fault == Some(Fault::Cut) { found.map(cut) } else { found })
+    }
+
+    async fn make<T, E: From<PortError>>(
+        &self,
+        call: impl Future<Output = Result<T, E>>,
+        fault: Option<Fault>,
+    ) -> Result<T, E> {
+        match fault {
+            None | Some(Fault::Cut) => call.await,
             Some(Fault::Before) => Err(PortError::not_done("a call", "a fault before it, by script").into()),
             Some(Fault::Lost) => {
                 Err(PortError::unknown("a call", "a fault on the way to it, by script").into())
@@ -112,6 +133,13 @@ impl Faults {
             }
         }
     }
+}
+
+/// A blob whose content breaks off within the first piece.
+fn cut(Blob { bytes_total, stream }: Blob) -> Blob {
+    let half = stream.take(1).map_ok(|piece| piece.slice(..piece.len() / 2));
+    let end = stream::iter([Err(PortError::not_done("a call", "a fault within it, by script"))]);
+    Blob { bytes_total, stream: half.chain(end).boxed() }
 }
 
 /// A port whose calls fail by a script.
@@ -154,11 +182,11 @@ impl<B: Blobs> Blobs for Faulty<B> {
     }
 
     async fn get(&self, key: &BlobKey) -> Result<Option<Blob>, PortError> {
-        self.faults.meet(self.inner.get(key)).await
+        self.faults.meet_blob(self.inner.get(key)).await
     }
 
     async fn get_range(&self, key: &BlobKey, range: Range<u64>) -> Result<Option<Blob>, PortError> {
-        self.faults.meet(self.inner.get_range(key, range)).await
+        self.faults.meet_blob(self.inner.get_range(key, range)).await
     }
 
     async fn delete(&self, key: &BlobKey) -> Result<(), PortError> {
@@ -188,7 +216,7 @@ impl<K: Keys> Keys for Faulty<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::MemoryLedger;
+    use crate::adapters::{MemoryBlobs, MemoryLedger};
     use crate::ports::{Expect, Revision, WriteAction};
 
     fn append(sort: &str) -> Vec<Write> {
@@ -228,6 +256,21 @@ mod tests {
         assert!(ledger.commit(append("1")).await.is_err());
         faults.heal();
         assert!(ledger.commit(append("1")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn the_content_of_a_blob_breaks_off_by_script() {
+        let faults = Faults::none();
+        let blobs = Faulty::new(MemoryBlobs::new(), faults.clone());
+        let key = BlobKey::parse("a/b").unwrap();
+        faults.fail_at(1, Fault::Cut);
+        blobs.put(&key, Bytes::from_static(b"abcd")).await.unwrap();
+        faults.fail_at(1, Fault::Cut);
+        let mut cut = blobs.get_range(&key, 0..4).await.unwrap().unwrap();
+        assert_eq!(cut.stream.next().await.unwrap().unwrap(), "ab");
+        assert!(matches!(cut.stream.next().await, Some(Err(PortError::NotDone { .. }))));
+        let whole = blobs.get(&key).await.unwrap().unwrap();
+        assert_eq!(whole.into_bytes().await.unwrap(), "abcd");
     }
 
     #[tokio::test]

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use statewright_shared::adapters::{Calls, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds};
+use statewright_shared::adapters::{
+    Calls, Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds,
+};
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::layout::{Key, Record, RejectedState, StateHead, StateVersion, put};
 use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, Ledger as _};
@@ -56,6 +58,14 @@ fn long_text(serial: u64, word: &str) -> String {
     text
 }
 
+/// A state of one resource with these instances, and with more members.
+fn text_of_instances(members: &str, instances: &[String]) -> String {
+    let instances = instances.join(",");
+    format!(
+        r#"{{"version":4,"serial":1,"lineage":"aaaa","resources":[{{{members}"type":"t","name":"n","instances":[{instances}]}}]}}"#
+    )
+}
+
 async fn create(app: &TestApp, id: &str, project: &str) {
     let new = json!({ "id": id, "project": project });
     app.post(&format!("/api/orgs/{ORG}/tfstates"), &new).send().await.expect(200);
@@ -78,11 +88,16 @@ impl Long {
     }
 
     async fn with(retention: Retention) -> Self {
+        Self::with_faults(retention, Faults::none()).await
+    }
+
+    /// With faults of the blobs.
+    async fn with_faults(retention: Retention, faults: Faults) -> Self {
         let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
         let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
         let settings = Settings { retention, ..Settings::default() };
-        let ports = (Arc::new(ledger.clone()), Arc::new(blobs.clone()));
+        let ports = (Arc::new(ledger.clone()), Arc::new(Faulty::new(blobs.clone(), faults)));
         let app = TestApp::memory_with_settings(ports.0, ports.1, keys, ids, settings).await;
         create(&app, STATE, "net").await;
         Self { app, ledger, blobs }
@@ -94,6 +109,18 @@ impl Long {
 
     async fn write(&self, text: String) -> Answer {
         write(&self.app, STATE, text).await
+    }
+
+    /// Writes while the server waits between its attempts.
+    async fn write_patiently(&self, text: String) -> Answer {
+        let mut writing = std::pin::pin!(self.write(text));
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut writing => return answer,
+                () = tokio::time::sleep(Duration::from_millis(2)) => self.app.advance(Duration::from_millis(5)),
+            }
+        }
     }
 
     async fn get(&self, tail: &str) -> Answer {
@@ -285,6 +312,25 @@ async fn i10_cheap_a_page_of_rows_costs_one_read() {
     }
 }
 
+#[tokio::test]
+async fn i10_cheap_a_page_of_equal_addresses_costs_two_reads() {
+    const EQUAL: usize = 12_000;
+    let (app, counter) = counted().await;
+    create(&app, STATE, "net").await;
+    let text = text_of_instances("", &vec![format!(r#"{{"attributes":"{}"}}"#, "x".repeat(200)); EQUAL]);
+    write(&app, STATE, text).await.expect(200);
+    let path = format!("/api/tfstates/{STATE}");
+    let page = app.get(&format!("{path}/resources")).send().await.expect(200);
+    assert_eq!((&page["total"], page["resources"].as_array().unwrap().len()), (&json!(EQUAL), 1));
+    for (tail, calls) in
+        [("/resources", "1 get, 2 blob get (3)"), ("/resource?address=t.n", "1 get, 3 blob get (4)")]
+    {
+        counter.take();
+        app.get(&format!("{path}{tail}")).send().await.expect(200);
+        assert_eq!(describe_calls(counter.take()), calls, "{tail}");
+    }
+}
+
 /// As on functions: the key is loaded while the rows are read, and not after a text that names it.
 #[tokio::test]
 async fn i10_cheap_a_first_page_of_a_cold_process_waits_less() {
@@ -335,6 +381,59 @@ async fn i9_bounded_a_page_takes_the_same_memory_for_any_state() {
     for (few, many) in few.iter().zip(&many) {
         assert!(*many < 12 * MIB && *many < few + 4 * MIB, "{few} and {many}");
     }
+}
+
+/// Rows repeat what a text has once.
+#[tokio::test]
+async fn i9_bounded_a_crafted_text_has_no_rows_longer_than_itself() {
+    const MIB: usize = 1 << 20;
+    let long = Long::new().await;
+    let empty = || vec!["{}".to_owned(); 720_000];
+    let mode = format!(r#""mode":"{}","#, "m".repeat(3_000));
+    let zeros = format!(r#"{{"dependencies":[{}]}}"#, vec!["0"; 2 * MIB].join(","));
+    for (place, text) in
+        [text_of_instances("", &empty()), text_of_instances(&mode, &empty()), text_of_instances("", &[zeros])]
+            .into_iter()
+            .enumerate()
+    {
+        let text = text.replace(r#""serial":1"#, &format!(r#""serial":{}"#, place + 1));
+        let bytes = text.len();
+        assert!(bytes > WHOLE_BYTES_MAX, "{bytes}");
+        long.app.most_reserved();
+        long.write(text).await.expect(200);
+        let most = long.app.most_reserved();
+        assert!(most < 8 * bytes + 8 * MIB, "{most} of {bytes}");
+        assert_eq!(long.counts().0, 0, "{place}");
+    }
+    assert_eq!(long.get("/resources?version=1").await.expect(200)["total"], 720_000);
+    assert_eq!(long.get("/resources?version=3").await.expect(200)["total"], 1);
+}
+
+/// A write may be the only record of what its client did, and a version can do without rows.
+#[tokio::test]
+async fn rows_that_cannot_be_stored_or_read_stop_no_write() {
+    let faults = Faults::none();
+    let long = Long::with_faults(Retention::DEFAULT, faults.clone()).await;
+    // The text comes first, then the rows, of which no answer arrives.
+    faults.fail_from(2, 4, Fault::After);
+    long.write_patiently(long_text(1, "a")).await.expect(200);
+    assert_eq!((long.counts().0, long.version(1).await.kept.rows), (0, None));
+    assert_eq!(long.get("/resources").await.expect(200)["total"], COUNT);
+
+    long.write(long_text(2, "b")).await.expect(200);
+    let changed = long.version(2).await.changes.unwrap().changed_count;
+    assert_eq!((long.counts().0, changed), (1, COUNT as u64));
+    // The text comes first, and one read of the rows of the version before breaks off.
+    faults.fail_from(1, 2, Fault::Cut);
+    long.write_patiently(long_text(3, "c")).await.expect(200);
+    assert_eq!(long.version(3).await.changes.unwrap().changed_count, COUNT as u64);
+    faults.fail_from(1, 100, Fault::Cut);
+    long.write_patiently(long_text(4, "d")).await.expect(200);
+    faults.heal();
+    let version = long.version(4).await;
+    assert_eq!((version.changes, version.kept.rows.is_some()), (None, true));
+    assert_eq!(long.counts().0, 3);
+    assert_eq!(long.problems().await, [""; 0]);
 }
 
 #[tokio::test]

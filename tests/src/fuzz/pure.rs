@@ -10,7 +10,7 @@ use statewright_shared::domain::names::StackAddress;
 use statewright_shared::domain::saves::{Delta, Edit, apply};
 use statewright_shared::domain::tfstate::rows::{self, Directory};
 use statewright_shared::domain::tfstate::{
-    Changes, Document, Index, Pager, outputs_document, outputs_of, page_of, with_serial,
+    Changes, Document, Index, Page, Pager, Place, outputs_document, outputs_of, page_of, with_serial,
 };
 use statewright_shared::journal::{parse_batch, read_batch, replay};
 use statewright_shared::wire::tfstate::LockInfo;
@@ -86,12 +86,30 @@ const STATES: [&str; 4] = [
 
 pub(super) fn state(corpus: &Corpus, dice: &mut Rng) -> Case {
     let text = dice.choice(STATES).unwrap_or_default();
-    let mut value = serde_json::from_str(text).unwrap_or_default();
+    let mut value: Value = serde_json::from_str(text).unwrap_or_default();
     if dice.u8(..4) != 0 {
         mutate::value(&mut value, dice, corpus);
     }
+    if dice.u8(..8) == 0 {
+        repeat_resource(&mut value, dice);
+    }
     let body = if dice.u8(..4) == 0 { text.as_bytes().to_vec() } else { mutate::body(&value, dice) };
     Case::State(Blob(body))
+}
+
+/// Adds resources like the first one, some with its name, so that there are several blocks of rows.
+fn repeat_resource(state: &mut Value, dice: &mut Rng) {
+    let resources = state.get_mut("resources").and_then(Value::as_array_mut);
+    let Some((first, resources)) = resources.and_then(|all| Some((all.first().cloned()?, all))) else {
+        return;
+    };
+    for number in 0..dice.u16(..800) {
+        let mut more = first.clone();
+        if let Some(name) = more.get_mut("name").filter(|_| dice.u8(..4) != 0) {
+            *name = json!(format!("n{number}"));
+        }
+        resources.push(more);
+    }
 }
 
 pub(super) fn try_state(text: &[u8]) -> Checked {
@@ -125,27 +143,49 @@ pub(super) fn try_state(text: &[u8]) -> Checked {
     })
 }
 
-/// A page of the rows of a state is that of its text.
+/// Pages of the rows of a state are those of its text.
 fn try_rows(text: &[u8], index: Option<&Index>, filter: &str) -> Checked {
     const SHA256: &str = "";
     const SIZE: usize = 3;
-    let Ok(Some(measured)) = rows::measure(text) else { return Ok(()) };
-    let blocks = rows::make(text, &measured, index).map_err(|error| error.to_string())?;
+    let Ok(Some(blocks)) = rows::make(text, index) else { return Ok(()) };
     let stored: Vec<Vec<u8>> = blocks.iter().map(|block| block.compressed.clone()).collect();
     let directory = rows::write_directory(SHA256, &blocks, &stored);
     let directory = Directory::parse(&directory, SHA256, 0).map_err(|error| error.to_string())?;
-    holds("every row is in a block", directory.rows() == measured.rows as u64)?;
-    let mut pager = Pager::new(filter, None, SIZE);
-    for (block, stored) in directory.blocks.iter().zip(&stored) {
-        let raw = block.inflate(stored).map_err(|error| error.to_string())?;
-        let offer = |row: &rows::Row<'_>| {
-            pager.offer(row);
-            true
-        };
-        block.rows_in(&raw, offer).map_err(|error| error.to_string())?;
+    let total = blocks.iter().map(|block| u64::from(block.rows)).sum::<u64>();
+    holds("every row is in a block", directory.rows() == total)?;
+    let are_distinct = index.is_some_and(|index| index.len() as u64 == total);
+    let page_of_rows = |after: Option<&Place>| -> Result<Page, String> {
+        let mut pager = Pager::new(filter, after, SIZE);
+        let lists_all = pager.lists_all();
+        let wanted = directory.blocks_after(after, SIZE + 1);
+        let first = if lists_all { wanted.start } else { 0 };
+        for (place, (block, stored)) in directory.blocks.iter().zip(&stored).enumerate().skip(first) {
+            if lists_all && pager.is_full() {
+                break;
+            }
+            let is_wanted = !lists_all || place < wanted.end;
+            holds("a page is in its blocks, unless rows share a place", is_wanted || !are_distinct)?;
+            let raw = block.inflate(stored).map_err(|error| error.to_string())?;
+            let offer = |row: &rows::Row<'_>| {
+                pager.offer(row);
+                !(lists_all && pager.is_full())
+            };
+            block.rows_in(&raw, offer).map_err(|error| error.to_string())?;
+        }
+        let page = pager.end();
+        Ok(if lists_all { Page { total, matched: total, ..page } } else { page })
+    };
+    let of_text = |after: Option<&Place>, size: usize| {
+        page_of(text, filter, after, size).map_err(|error| error.to_string())
+    };
+    for before in [SIZE, 300] {
+        let after = of_text(None, before)?.and_then(|page| page.next);
+        for after in [None, after.as_ref()] {
+            let is_same = of_text(after, SIZE)? == Some(page_of_rows(after)?);
+            holds("a page of rows is that of the text", is_same)?;
+        }
     }
-    let page = page_of(text, filter, None, SIZE).map_err(|error| error.to_string())?;
-    holds("a page of rows is that of the text", page == Some(pager.end()))
+    Ok(())
 }
 
 pub(super) fn journal(corpus: &Corpus, dice: &mut Rng) -> Case {

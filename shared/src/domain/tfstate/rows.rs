@@ -684,9 +684,9 @@ mod tests {
             let blocks = make(text.as_bytes(), None).unwrap();
             blocks.map(|blocks| blocks.iter().map(|block| block.bytes_raw as usize).sum::<usize>())
         };
-        let many = ["{}"; 50_000];
+        let many = vec!["{}"; 50_000];
         let long = "m".repeat(3_000);
-        let zeros = format!(r#"{{"dependencies":[{}]}}"#, ["0"; 100_000].join(","));
+        let zeros = format!(r#"{{"dependencies":[{}]}}"#, vec!["0"; 100_000].join(","));
         let needs = |count: usize| {
             let needs: Vec<_> = (0..count).map(|number| format!("\"t.n{number}\"")).collect();
             format!(r#"{{"attributes":{{"a":"{long}"}},"dependencies":[{}]}}"#, needs.join(","))
