@@ -17,7 +17,7 @@ use tokio::sync::SetOnce;
 use super::app::App;
 use super::request_context::RequestContext;
 use super::route::{Group, Route};
-use crate::domain::names::OrgName;
+use crate::domain::names::{OrgName, StackAddress};
 use crate::services::Error;
 use crate::services::ahead::Search;
 use crate::services::caller::Caller;
@@ -40,8 +40,13 @@ impl Known {
 }
 
 /// The reads of one request.
+///
+/// They precede its permit and its reservation of memory, as those of its credentials do. A request then holds the rights
+/// and one item of the stack, of 400 KB each at most, and the server limits its connections.
 pub(super) struct Prefetch {
     org: Option<OrgName>,
+    /// The stack, until the search for it begins.
+    sought: Option<StackAddress>,
     search: Option<Search>,
     /// Whether the name of the stack is read first, and the rights after the credentials were found.
     is_name_first: bool,
@@ -51,22 +56,9 @@ pub(super) struct Prefetch {
 impl Prefetch {
     /// The reads of a request for this row. Nothing is read yet.
     pub(super) fn of(app: &App, route: &Route, context: &RequestContext) -> Self {
-        let known = Known::default();
-        let address = context.address().filter(|_| finds_stack(route));
-        let is_name_first = address.as_ref().is_some_and(|address| stack_lookup::is_news(app, address));
-        let search = address.map(|address| {
-            let (app, known, sought) = (app.clone(), known.clone(), address.clone());
-            Search::new(address, async move {
-                match is_name_first {
-                    true => stack_lookup::find_after(&app, &sought, known.wait()).await,
-                    false => {
-                        known.wait().await;
-                        stack_lookup::find(&app, &sought).await
-                    }
-                }
-            })
-        });
-        Self { org: context.org(), search, is_name_first, known }
+        let sought = context.address().filter(|_| finds_stack(route));
+        let is_name_first = sought.as_ref().is_some_and(|address| stack_lookup::is_news(app, address));
+        Self { org: context.org(), sought, search: None, is_name_first, known: Known::default() }
     }
 
     /// What authentication tells when it has found the credentials.
@@ -74,15 +66,16 @@ impl Prefetch {
         self.known.clone()
     }
 
-    /// Authenticates, and reads at the same time. The caller gets the search for the stack.
+    /// Authenticates, and reads at the same time. The caller gets the search for the stack, if there was something to wait
+    /// for meanwhile.
     pub(super) async fn during<T>(
-        self,
+        mut self,
         app: &App,
         authenticating: impl Future<Output = Result<T, Error>>,
         caller: impl Fn(&mut T) -> &mut Caller,
     ) -> Result<T, Error> {
-        let Self { org, mut search, is_name_first, known } = self;
-        let Some(org) = org else { return authenticating.await };
+        let Some(org) = self.org.clone() else { return authenticating.await };
+        let (known, is_name_first) = (self.known.clone(), self.is_name_first);
         let rights = async {
             if is_name_first {
                 known.wait().await;
@@ -93,18 +86,31 @@ impl Prefetch {
         let mut rights = pin!(maybe_done(rights));
         let mut authenticated = alongside(authenticating.as_mut(), |cx| {
             let _ = rights.as_mut().poll(cx);
-            search.iter_mut().for_each(|search| search.go_on(cx));
+            self.begin(app);
         })
         .await?;
-        known.tell();
+        self.known.tell();
         let caller = caller(&mut authenticated);
         if caller.is_member(&org) {
-            alongside(rights.as_mut(), |cx| search.iter_mut().for_each(|search| search.go_on(cx))).await;
-        }
-        if let Some(search) = search {
-            caller.look_ahead(search);
+            alongside(rights.as_mut(), |_| self.begin(app)).await;
+            if let Some(search) = self.search {
+                caller.look_ahead(search);
+            }
         }
         Ok(authenticated)
+    }
+
+    /// Begins to look for the stack, if that has not begun.
+    fn begin(&mut self, app: &App) {
+        let Some(address) = self.sought.take() else { return };
+        let (app, known, is_name_first) = (app.clone(), self.known.clone(), self.is_name_first);
+        let sought = address.clone();
+        self.search = Some(Search::begin(address, async move {
+            if !is_name_first {
+                known.wait().await;
+            }
+            stack_lookup::find_after(&app, &sought, known.wait()).await
+        }));
     }
 }
 

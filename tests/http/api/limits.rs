@@ -2,13 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures::future::join_all;
+use reqwest::Method;
 use serde_json::json;
 use statewright_shared::api::Limits;
-use statewright_tests::app::{Answer, TestApp};
+use statewright_shared::domain::role::Role;
+use statewright_shared::ports::{CommitError, Item, ItemKey, Ledger, Page, PortError, Query, Write};
+use statewright_shared::settings::Settings;
+use statewright_tests::app::{Answer, ORG, TestApp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 
 use crate::world::{Stack, refusal};
 
@@ -241,4 +249,49 @@ async fn a_client_that_disconnects_early_is_still_logged() {
     // Either the handler saw that the body is incomplete, or the client was gone.
     assert!(record["result"] == "unknown" || record["status"] == 400, "{record}");
     assert!(app.metrics().await.contains("statewright_requests_under_way 0"));
+}
+
+/// A ledger that reads one item at a time, in the order in which reads ask for it.
+struct OneAtATime {
+    inner: Arc<dyn Ledger>,
+    turn: Semaphore,
+}
+
+#[async_trait]
+impl Ledger for OneAtATime {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        let _turn = self.turn.acquire().await.unwrap();
+        tokio::task::yield_now().await;
+        self.inner.get(key).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        let _turn = self.turn.acquire().await.unwrap();
+        self.inner.query(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        self.inner.commit(writes).await
+    }
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
+/// A grant names a tag, so that the tags are read while the stack is looked for.
+#[tokio::test]
+async fn what_is_read_ahead_blocks_no_other_read() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    stack.post("/tags", &json!({ "name": "tier", "value": "one" })).send().await.expect(204);
+    let bob = app.member_with_role(Role::None, "bob", "ci").await;
+    let grant = json!({ "to": "user:bob", "on": "tag:tier=one", "role": "view" });
+    let access = app.request(Method::PUT, &format!("/api/orgs/{ORG}/access"));
+    access.json(&json!({ "teams": {}, "grants": [grant] })).send().await.expect(200);
+    let ledger = OneAtATime { inner: Arc::clone(&app.context.ledger), turn: Semaphore::new(1) };
+    let cold = app.over(Arc::new(ledger), Settings::default()).await;
+    let calls = (0..4).map(|_| stack.at(&cold).get("/resources").token(&bob).send());
+    let answers = tokio::time::timeout(Duration::from_secs(60), join_all(calls)).await.expect("all end");
+    for answer in answers {
+        assert_eq!(answer.expect(200)["total"], 1);
+    }
 }

@@ -70,21 +70,21 @@ pub(crate) async fn find_renamed(
 
 /// Finds a stack by its address, without checking a caller.
 pub(crate) async fn find(ctx: &Context, address: &StackAddress) -> Result<Option<Located>, Error> {
+    find_after(ctx, address, async {}).await
+}
+
+/// The same. If its name is not cached, reads no more than that until `known` ends.
+pub(crate) async fn find_after(
+    ctx: &Context,
+    address: &StackAddress,
+    known: impl Future<Output = ()>,
+) -> Result<Option<Located>, Error> {
     if let Some(id) = ctx.memory.names.get(address, ctx.now(), REMEMBERED_FOR) {
         if let Some(located) = with_head(ctx, address, id).await? {
             return Ok(Some(located));
         }
         ctx.memory.names.forget(address);
     }
-    find_after(ctx, address, async {}).await
-}
-
-/// [`find`] for a stack of which nothing is cached. Reads no more than the name until `known` ends.
-pub(crate) async fn find_after(
-    ctx: &Context,
-    address: &StackAddress,
-    known: impl Future<Output = ()>,
-) -> Result<Option<Located>, Error> {
     let name = store::read(ctx, &StackEntry::key(address)).await;
     known.await;
     let Some(name) = name? else { return Ok(None) };
