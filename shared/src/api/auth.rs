@@ -163,6 +163,11 @@ async fn admit(
             };
             let requester = caller.requester();
             context.asked_by(requester.clone());
+            if caller.is_stopped(app) {
+                context.detail("with a token that stopped until the provider confirms the user");
+                // Connections are reserved for clients that show a valid one.
+                parts.extensions.remove::<ShowedToken>();
+            }
             let caller = authorize(app, route, caller, context, None).await?;
             parts.extensions.insert(caller);
             Some(app.concurrency().acquire(Holder::Person(requester))?)

@@ -156,6 +156,11 @@ impl Caller {
         self.user.role_in(org).is_some()
     }
 
+    /// Whether the provider has to confirm the user again first. Such a caller only learns who it is.
+    pub fn is_stopped(&self, ctx: &Context) -> bool {
+        self.user.confirmed_until.is_some_and(|until| until <= ctx.now())
+    }
+
     /// Whether the caller authenticated with an access token, and not with a password or a certificate.
     pub(super) fn is_by_access_token(&self) -> bool {
         self.is_by_access_token

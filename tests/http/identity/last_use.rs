@@ -1,11 +1,15 @@
 //! When tokens were last used: recorded once an hour, and never in the way of a request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
 use reqwest::Method;
 use serde_json::{Value, json};
+use statewright_shared::api::ShowedToken;
 use statewright_shared::cache::REMEMBERED_FOR;
 use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
 use statewright_shared::domain::principal::Principal;
@@ -18,6 +22,8 @@ use statewright_shared::services::identity::tokens::{self, NewToken, Owner, TOKE
 use statewright_shared::services::identity::users;
 use statewright_shared::settings::Settings;
 use statewright_tests::app::{ORG, TestApp, USER};
+use statewright_tests::sign_ins;
+use tower::ServiceExt as _;
 
 use crate::api::call_counts::counted;
 
@@ -92,6 +98,38 @@ async fn a_use_is_recorded_once_an_hour_for_each_kind_of_token() {
         assert_eq!(costs().await, (3, 1, 3), "after an hour: {list}");
         assert_eq!(listed(&app, list, &name).await, first + 3_600, "{list}");
     }
+}
+
+/// Its client still learns whose it is.
+#[tokio::test]
+async fn a_stopped_token_is_not_used_and_keeps_no_connection() {
+    let (app, counter) = counted().await;
+    let bob = app.member("bob", "laptop").await;
+    sign_ins::confirm_for(&app, "bob", HOUR).await;
+    app.advance(HOUR);
+    app.take_audit();
+    // How often a valid token was shown, and the detail of the record.
+    let asked = async |token: &str| {
+        let shown = Arc::new(AtomicUsize::new(0));
+        let valid = Arc::clone(&shown);
+        let showed = ShowedToken(Arc::new(move || {
+            valid.fetch_add(1, Ordering::Relaxed);
+        }));
+        let request = Request::get("/api/user").header("Host", "127.0.0.1");
+        let request = request.header("Authorization", format!("token {token}")).extension(showed);
+        let answer = app.router().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let records = app.take_audit();
+        assert_eq!(records.len(), 1, "{records:?}");
+        (shown.load(Ordering::Relaxed), records[0]["detail"].clone())
+    };
+    let detail = json!("with a token that stopped until the provider confirms the user");
+    assert_eq!(asked(&app.token).await, (1, Value::Null));
+    counter.take();
+    assert_eq!(asked(&bob).await, (0, detail));
+    let calls = counter.take();
+    assert_eq!((calls.ledger_gets, calls.ledger_single_commits), (3, 0), "{calls:?}");
 }
 
 #[tokio::test]

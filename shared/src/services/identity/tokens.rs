@@ -92,7 +92,8 @@ pub async fn authenticate_telling(ctx: &Context, token: &str, tell: impl FnOnce(
 }
 
 /// The same for an answer that tells no more than who asks: a token that stopped because the provider has to confirm its
-/// user again is accepted too. One that has expired or was revoked is not.
+/// user again is accepted too ([`Caller::is_stopped`]), and no use of it is recorded. One that has expired or was revoked
+/// is not.
 ///
 /// # Errors
 /// As [`authenticate`].
@@ -149,8 +150,9 @@ async fn identify(
         membership::check_confirmed(&user, now)?;
         return Err(shown.is_over());
     }
-    // Not the end of a run whose token has expired.
-    if let Some(due) = due.filter(|_| ended.is_none()) {
+    // Not the end of a run whose token has expired, and not of one that stopped.
+    let stopped = user.stops(token.expires).filter(|stops| *stops <= now);
+    if let Some(due) = due.filter(|_| stopped.is_none()) {
         last_use::record(ctx, &token, due).await;
     }
     let caller = Caller::new(user, token);
