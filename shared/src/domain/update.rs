@@ -117,6 +117,9 @@ pub struct Seal {
     /// Why a person cancelled it, for the audit record that publishing writes. Absent in seals of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who cancelled it, and with which token, for the same record. Absent in seals of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Requester>,
 }
 
 /// How long other processes wait for the process that sealed to publish.

@@ -116,7 +116,7 @@ mod tests {
 #[cfg(test)]
 pub(super) mod examples {
     use super::super::payload::examples::in_blob;
-    use super::super::update::examples::{because, seal};
+    use super::super::update::examples::{because, seal, with_token};
     use super::*;
     use crate::domain::update::{Outcome, SealedBy};
     use crate::layout::formats::*;
@@ -134,7 +134,8 @@ pub(super) mod examples {
         let delta = Content::Delta(numbered(2, Payload::Inline));
         files.hold("slot-delta.v1", &slot(delta), b"\x1f\x8b\x00gzip");
         let cancelled = because(seal(Outcome::Cancelled, SealedBy::Cancel(login("bob"))));
-        files.hold("slot-seal-because.v1", &slot(Content::Seal(cancelled)), b"");
+        files.hold("slot-seal-because.v1", &slot(Content::Seal(cancelled.clone())), b"");
+        files.hold("slot-seal-with-token.v1", &slot(Content::Seal(with_token(cancelled))), b"");
         let seal = Content::Seal(seal(Outcome::Succeeded, SealedBy::Client));
         files.hold("slot-seal.v1", &slot(seal), b"");
     }

@@ -21,11 +21,16 @@ pub(super) mod examples {
     use crate::layout::formats::*;
 
     pub(crate) fn seal(outcome: Outcome, by: SealedBy) -> Seal {
-        Seal { slot: 3, outcome, by, at: LATER, publisher: "server".to_owned(), reason: None }
+        let publisher = "server".to_owned();
+        Seal { slot: 3, outcome, by, at: LATER, publisher, reason: None, requester: None }
     }
 
     pub(crate) fn because(seal: Seal) -> Seal {
         Seal { reason: Some("the runner is gone".to_owned()), ..seal }
+    }
+
+    pub(crate) fn with_token(seal: Seal) -> Seal {
+        Seal { requester: Some(requester()), ..seal }
     }
 
     fn update(status: Status) -> Update {
@@ -53,7 +58,8 @@ pub(super) mod examples {
         let cancelled = seal(Outcome::Cancelled, SealedBy::Cancel(login("bob")));
         let sealed = |seal| update(Status::Sealed { since: CREATED, seal });
         files.hold("update-sealed.v1", &sealed(cancelled.clone()), b"");
-        files.hold("update-sealed-because.v1", &sealed(because(cancelled)), b"");
+        files.hold("update-sealed-because.v1", &sealed(because(cancelled.clone())), b"");
+        files.hold("update-sealed-with-token.v1", &sealed(with_token(because(cancelled))), b"");
         let by = SealedBy::Expiry;
         let ended = Status::Ended { since: CREATED, at: LATER, outcome: Outcome::Succeeded, by };
         files.hold("update-ended.v1", &update(ended), b"");

@@ -138,8 +138,8 @@ async fn the_trail_has_the_reason_of_a_cancel() {
     );
 }
 
-#[tokio::test]
-async fn the_reason_of_a_cancel_outlives_its_process() {
+/// A server that a test lets die.
+async fn mortal() -> (TestApp, Faults) {
     let (ids, faults): (Arc<dyn Ids>, _) = (Arc::new(SeededIds::new(1)), Faults::none());
     let app = TestApp::memory_with(
         Arc::new(MemoryLedger::new()),
@@ -148,25 +148,52 @@ async fn the_reason_of_a_cancel_outlives_its_process() {
         ids,
     )
     .await;
-    let stack = Stack::new(&app).await;
+    (app, faults)
+}
+
+/// Cancels an update of a new stack, with a reason, on a server that dies when the log is sealed and nothing is published.
+/// Returns the path of the cancel too.
+async fn cancelled_by_the_dead<'a>(app: &'a TestApp, faults: &Faults) -> (Stack<'a>, String) {
+    let stack = Stack::new(app).await;
     let run = stack.begin().await;
     run.append(&[stack.made(1, "a")]).await.expect(204);
-    // The log is sealed, and nothing is published.
     faults.fail_at(1, Fault::DeathBefore);
+    let path = format!("{}/update/{}/cancel", stack.path, run.id);
     let body = json!({ "reason": "the runner is gone" });
     tokio::select! {
-        answer = app.post(&format!("{}/update/{}/cancel", stack.path, run.id), &body).send() => {
-            panic!("the process lives: {}", answer.status)
-        }
+        answer = app.post(&path, &body).send() => panic!("the process lives: {}", answer.status),
         () = faults.death() => {}
     }
     app.advance(PUBLISHER_HEAD_START + Duration::from_secs(1));
+    (stack, path)
+}
+
+#[tokio::test]
+async fn the_reason_of_a_cancel_outlives_its_process() {
+    let (app, faults) = mortal().await;
+    let (stack, _) = cancelled_by_the_dead(&app, &faults).await;
     let other = app.another_process("other").await;
     assert_eq!(stack.at(&other).resources().await, ["a"]);
     let cancelled = "alice update.cancel web/dev: begun by alice (first-start); the runner is gone";
     let all: Vec<String> =
         events(&app, "").await.into_iter().map(|line| line.replace(&stack.project, "web")).collect();
     assert!(all.iter().any(|line| line == cancelled), "{all:?}");
+}
+
+/// The same user cancels once more, with another token, and that request publishes.
+#[tokio::test]
+async fn a_cancel_is_of_the_token_that_came_first() {
+    let (app, faults) = mortal().await;
+    let admin = app.scoped_token(Role::Admin).await;
+    let (_, cancel) = cancelled_by_the_dead(&app, &faults).await;
+    let other = app.another_process("other").await;
+    let body = json!({ "reason": "another one" });
+    other.post(&cancel, &body).token(&admin).send().await.expect(204);
+    let page = app.get(&format!("/api/orgs/{ORG}/auditlogs/v2")).send().await.expect(200);
+    let all = page["auditLogEvents"].as_array().unwrap();
+    let all: Vec<_> = all.iter().filter(|event| event["event"] == "update.cancel").collect();
+    let first = all.iter().find(|event| summary(event).ends_with("; the runner is gone")).unwrap();
+    assert_eq!((&first["tokenName"], &first["sourceIP"]), (&json!("first-start"), &json!("")), "{all:?}");
 }
 
 #[tokio::test]

@@ -488,7 +488,8 @@ async fn seal_and_die(run: &Run<'_>, app: &TestApp, publisher: &str, slot: u64) 
     let record = Stored::<Update>::read(&item).unwrap();
     let at = ctx.now();
     let (outcome, by) = (Outcome::Succeeded, SealedBy::Client);
-    let seal = Seal { slot, outcome, by, at, publisher: publisher.to_owned(), reason: None };
+    let publisher = publisher.to_owned();
+    let seal = Seal { slot, outcome, by, at, publisher, reason: None, requester: None };
     let sealed = record.value.decide(Command::Seal(seal.clone()), at).unwrap();
     let content = Slot { at, content: Content::Seal(seal), made: None };
     let writes = vec![

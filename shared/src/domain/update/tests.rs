@@ -31,7 +31,8 @@ fn before(instant: Timestamp) -> Timestamp {
 }
 
 fn seal(outcome: Outcome, by: SealedBy) -> Seal {
-    Seal { slot: 3, outcome, by, at: CREATED.plus(LEASE), publisher: "p".to_owned(), reason: None }
+    let (at, publisher) = (CREATED.plus(LEASE), "p".to_owned());
+    Seal { slot: 3, outcome, by, at, publisher, reason: None, requester: None }
 }
 
 fn running() -> Update {

@@ -107,6 +107,12 @@ impl AuditRecord {
     pub(crate) fn set_caller(&mut self, by: Requester) {
         (self.user, self.of, self.token) = (Some(by.login), by.of, Some(by.token));
     }
+
+    /// Who did it, and with which token, if it has both.
+    pub(crate) fn caller(&self) -> Option<Requester> {
+        let (login, token) = (self.user.clone()?, self.token.clone()?);
+        Some(Requester { login, token, of: self.of.clone() })
+    }
 }
 
 impl AuditEntry {

@@ -16,8 +16,11 @@ use super::{checkpoints, log};
 use crate::account;
 use crate::context::Context;
 use crate::domain::ids::UpdateId;
+use crate::domain::principal::Principal;
 use crate::domain::saves::last_chain;
-use crate::domain::update::{Command, Outcome, PUBLISHER_HEAD_START, Seal, SealedBy, Status, Update};
+use crate::domain::update::{
+    Command, Outcome, PUBLISHER_HEAD_START, Requester, Seal, SealedBy, Status, Update,
+};
 use crate::layout::{
     AuditEntry, Content, Record, Slot, Snapshot, StackEntry, StackHead, Stored, UpdateDetail, UpdateSummary,
     put,
@@ -43,11 +46,13 @@ pub(super) struct End {
     pub(super) by: SealedBy,
     /// Why a person cancels it, if that was said.
     pub(super) reason: Option<String>,
+    /// Who cancels it, and with which token.
+    pub(super) requester: Option<Requester>,
 }
 
 impl End {
     pub(super) fn new(outcome: Outcome, by: SealedBy) -> Self {
-        Self { outcome, by, reason: None }
+        Self { outcome, by, reason: None, requester: None }
     }
 }
 
@@ -74,8 +79,8 @@ pub(super) async fn seal(
         };
         let slot = tail + 1;
         let at = ctx.now();
-        let End { outcome, by, reason } = end.clone();
-        let seal = Seal { slot, outcome, by, at, publisher: ctx.publisher.clone(), reason };
+        let End { outcome, by, reason, requester } = end.clone();
+        let seal = Seal { slot, outcome, by, at, publisher: ctx.publisher.clone(), reason, requester };
         let next = record.value.decide(command(seal.clone()), at).map_err(UpdateError::NotNow)?;
         let content = Slot { at, content: Content::Seal(seal), made: None };
         let revision = ctx.ids.revision();
@@ -246,18 +251,19 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
     let by = &update.requester;
     let is_own = match &seal.by {
         SealedBy::Client => Act::is_now(action),
-        // Somebody else may have cancelled it before.
-        SealedBy::Cancel(login) => Act::is_now(action) && entry.record.user.as_ref() == Some(login),
+        // Somebody else, or another token, may have cancelled it before.
+        SealedBy::Cancel(_) => Act::is_now(action) && entry.record.caller() == seal.requester,
         SealedBy::Expiry => false,
     };
     if !is_own {
         let record = &mut entry.record;
         (record.from, record.request) = (None, None);
-        (record.user, record.token) = (None, None);
-        match &seal.by {
-            SealedBy::Client => record.set_caller(by.clone()),
-            SealedBy::Cancel(login) => record.user = Some(login.clone()),
-            SealedBy::Expiry => {}
+        (record.user, record.of, record.token) = (None, Principal::default(), None);
+        match (&seal.by, &seal.requester) {
+            (SealedBy::Client, _) => record.set_caller(by.clone()),
+            (SealedBy::Cancel(_), Some(canceler)) => record.set_caller(canceler.clone()),
+            (SealedBy::Cancel(login), None) => record.user = Some(login.clone()),
+            (SealedBy::Expiry, _) => {}
         }
     }
     let detail = match &seal.by {
