@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -87,6 +87,10 @@ pub fn router(app: App) -> Router {
     api::router::<Everything>(app)
 }
 
+/// Work of any kind. What takes and returns it is built with this package, for speed: generic functions, and futures that
+/// others wait for by their own type, are built with the package that uses them.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What is served, and at which sockets.
 pub struct Server {
     /// The listening sockets, at least one.
@@ -107,7 +111,11 @@ pub struct Server {
 
 impl Server {
     /// Serves until it is asked to stop, then waits for requests in progress, but at most [`STOP_MAX`].
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub fn run(self, stop: Work) -> Work {
+        Box::pin(self.serve(stop))
+    }
+
+    async fn serve(self, mut stop: Work) {
         let Self { listeners, tls, router, clock, connections_max, per_address_max } = self;
         let slots = Slots::new(connections_max, per_address_max);
         let (is_plain, turned_away) = (tls.is_none(), Arc::new(Semaphore::new(TURNED_AWAY_MAX)));
@@ -119,7 +127,6 @@ impl Server {
             }
         };
         let (stopping, stopped) = watch::channel(false);
-        let mut stop = pin!(stop);
         loop {
             let (slot, stream, peer) = tokio::select! {
                 biased;

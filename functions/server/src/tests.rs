@@ -59,9 +59,9 @@ async fn start_at(
     let (stop, stopped) = oneshot::channel();
     let port: Arc<dyn Clock> = Arc::new(clock.clone());
     let server = Server { listeners, tls, router, clock: port, connections_max, per_address_max };
-    let server = tokio::spawn(server.run(async {
+    let server = tokio::spawn(server.run(Box::pin(async {
         let _ = stopped.await;
-    }));
+    })));
     Running { address, clock, stop, server }
 }
 

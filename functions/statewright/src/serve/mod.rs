@@ -101,7 +101,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
             connections_max: METRICS_CONNECTIONS_MAX,
             per_address_max: None,
         };
-        background.spawn(server.run(std::future::pending()));
+        background.spawn(server.run(Box::pin(std::future::pending())));
     }
     let router = statewright_console::around(traces.of(statewright_server::router(app)), api::has_path_like);
     let connections_max = connections_max();
@@ -111,7 +111,7 @@ pub(crate) async fn run(args: Serve, audit: Option<Arc<AuditFile>>) -> anyhow::R
         listeners.extend(listen_at_twin(address(&listeners[at])?).await);
     }
     let server = Server { listeners, tls, router, clock, connections_max, per_address_max };
-    server.run(asked_to_stop).await;
+    server.run(Box::pin(asked_to_stop)).await;
     // Safe at any moment: the next sweep finishes what this one began.
     background.shutdown().await;
     if let Err(error) = audit::flush(&last, true).await {
