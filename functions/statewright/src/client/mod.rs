@@ -262,7 +262,7 @@ impl Client {
         }
         let default: Default = self.json(Call::get(["api", "user", "organizations", "default"])).await?;
         OrgName::parse(&default.login)
-            .context("the owner of this token has no default organization: name one with --org")
+            .context("the owner of this token has no default organization: name one with STATEWRIGHT_ORG")
     }
 
     /// The login of the token's owner, from the server: of a user, or the name of an organization.

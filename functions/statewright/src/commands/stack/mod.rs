@@ -144,8 +144,8 @@ impl StackRef {
 /// A stack of the store or of a server.
 #[derive(Debug, clap::Args)]
 struct Chosen {
-    /// The stack, as ORGANIZATION/PROJECT/STACK; with --server also as PROJECT/STACK, for your default
-    /// organization.
+    /// The stack, as ORGANIZATION/PROJECT/STACK; with --server also as PROJECT/STACK, for the organization of
+    /// STATEWRIGHT_ORG, else your default one.
     #[arg(value_name = "STACK", value_parser = StackRef::parse)]
     stack: StackRef,
 }
