@@ -77,21 +77,16 @@ impl Https {
         Self { allowed, sts: None, tls: Mutex::new(None) }
     }
 
-    /// The same client, which reaches AWS STS at this endpoint if there is one. The endpoint has to show a certificate for
-    /// the host of AWS that the request names, so no other server can answer for AWS. Its address has to be allowed.
+    /// The same client, which reaches AWS STS at this endpoint if there is one, also inside. The endpoint has to show a
+    /// certificate for the host of AWS that the request names, so no other server can answer for AWS.
     #[must_use]
     pub fn with_sts(self, endpoint: Option<StsEndpoint>) -> Self {
         Self { sts: endpoint, ..self }
     }
 
-    /// The host and the port to which it connects for a target.
-    fn place_of<'a>(&'a self, target: &'a Target) -> (&'a str, u16) {
-        match &self.sts {
-            Some(endpoint) if target.is_secure && aws::is_host(&target.host) => {
-                (endpoint.host.as_str(), endpoint.port)
-            }
-            _ => (target.host.as_str(), target.port),
-        }
+    /// The endpoint at which it reaches a target.
+    fn endpoint_of(&self, target: &Target) -> Option<&StsEndpoint> {
+        self.sts.as_ref().filter(|_| target.is_secure && aws::is_host(&target.host))
     }
 
     fn tls(&self) -> Result<TlsConnector, WebError> {
@@ -108,17 +103,18 @@ impl Https {
         Ok(Arc::clone(tls.insert(Arc::new(config))).into())
     }
 
-    /// The addresses of a host, all of which may be used.
-    async fn addresses(&self, host: &str, port: u16, is_secure: bool) -> Result<Vec<SocketAddr>, WebError> {
-        let found: Vec<SocketAddr> = match host.parse::<IpAddr>() {
-            Ok(address) => vec![SocketAddr::new(address, port)],
-            Err(_) => tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect(),
-        };
+    /// The addresses of a target, all of which may be used.
+    async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, WebError> {
+        if let Some(endpoint) = self.endpoint_of(target) {
+            // The operator named it, for these requests only.
+            return look_up(&endpoint.host, endpoint.port).await;
+        }
+        let found = look_up(&target.host, target.port).await?;
         // A name with an address outside and one inside is an attempt to reach the second.
         if let Some(inside) = found.iter().find(|address| !self.allowed.allows(address.ip())) {
             return Err(WebError::Inside(inside.ip()));
         }
-        if !is_secure && !found.iter().all(|address| self.allowed.names(address.ip())) {
+        if !target.is_secure && !found.iter().all(|address| self.allowed.names(address.ip())) {
             return Err(WebError::Url);
         }
         Ok(found)
@@ -126,8 +122,7 @@ impl Https {
 
     async fn connect(&self, target: &Target) -> Result<TcpStream, WebError> {
         let mut last: BoxError = "the host has no address".into();
-        let (host, port) = self.place_of(target);
-        let addresses = self.addresses(host, port, target.is_secure).await?;
+        let addresses = self.addresses(target).await?;
         for address in addresses.into_iter().take(ADDRESSES_TRIED_MAX) {
             match TcpStream::connect(address).await {
                 Ok(stream) => return Ok(stream),
@@ -149,6 +144,13 @@ impl Https {
         let certificate = certificates.first().map(|first| Sha256::digest(first).into()).unwrap_or_default();
         exchange_on(stream, target, request, certificate).await
     }
+}
+
+async fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, WebError> {
+    Ok(match host.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_) => tokio::net::lookup_host((host, port)).await.map_err(failed)?.collect(),
+    })
 }
 
 async fn exchange_on<S>(
@@ -320,24 +322,26 @@ mod tests {
 
     #[tokio::test]
     async fn only_aws_sts_is_reached_at_its_endpoint() {
-        let endpoint = "127.0.0.1:8443".parse().unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let endpoint = at.to_string().parse().unwrap();
         let https = Https::new(Allowed::default()).with_sts(Some(endpoint));
-        let place = |url: &str| {
-            let target = Target::of(url).unwrap();
-            let (host, port) = https.place_of(&target);
-            (host.to_owned(), port)
-        };
-        assert_eq!(place("https://sts.eu-central-1.amazonaws.com/?a=b"), ("127.0.0.1".to_owned(), 8443));
-        for (other, port) in [
-            ("https://sts.eu-central-1.amazonaws.com.example.com", 443),
-            ("https://s3.eu-central-1.amazonaws.com", 443),
-            ("http://sts.eu-central-1.amazonaws.com", 80),
+        let is_there = |url: &str| https.endpoint_of(&Target::of(url).unwrap()).is_some();
+        assert!(is_there("https://sts.eu-central-1.amazonaws.com/?a=b"));
+        for other in [
+            "https://sts.eu-central-1.amazonaws.com.example.com",
+            "https://s3.eu-central-1.amazonaws.com",
+            "http://sts.eu-central-1.amazonaws.com",
         ] {
-            assert_eq!(place(other), (Target::of(other).unwrap().host, port));
+            assert!(!is_there(other), "{other}");
         }
-        // It is an address like others: the operator has to allow those inside.
-        let request = WebRequest::get("https://sts.amazonaws.com/".to_owned());
-        assert!(matches!(https.send(request).await, Err(WebError::Inside(_))));
+        // Nothing else reaches its address inside.
+        let inside = https.send(WebRequest::get(format!("https://{at}/"))).await;
+        assert!(matches!(inside, Err(WebError::Inside(_))));
+        let ended = tokio::spawn(async move { listener.accept().await.map(drop) });
+        let failed = https.send(WebRequest::get("https://sts.amazonaws.com/".to_owned())).await;
+        assert!(matches!(failed, Err(WebError::Failed(_))), "it has no certificate");
+        ended.await.unwrap().unwrap();
     }
 
     #[tokio::test]

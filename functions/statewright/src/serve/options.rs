@@ -81,7 +81,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "RANGES", env = "STATEWRIGHT_ISSUER_NETWORKS", value_parser = networks)]
     pub(crate) issuer_networks: Option<Allowed>,
     /// The host, or HOST:PORT, at which AWS STS is reached from a private network. It needs the certificate of AWS
-    /// STS all the same [default: by the name of AWS STS].
+    /// STS all the same, and so serves the principals of its own region [default: by the name of AWS STS].
     #[arg(long, value_name = "HOST", env = "STATEWRIGHT_STS_ENDPOINT")]
     pub(crate) sts_endpoint: Option<StsEndpoint>,
     /// Users who may see how the server is doing and what each organization stores, such as
