@@ -1,6 +1,6 @@
 // What pages ask for. A list has a bound, and says when it has reached it.
 
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { hashKey, infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import {
   ApiError,
   type Got,
@@ -356,6 +356,9 @@ export type Neighbourhood = Got<`${typeof STACK}/resource/neighbours`>;
 export const neighbours = (name: StackName, of: ResourceName, hops: number) =>
   queryOptions({
     queryKey: ["neighbours", name, of, hops],
+    // What is fewer or more steps away stays meanwhile, and what is around another resource does not.
+    placeholderData: (before: Neighbourhood | undefined, query) =>
+      hashKey(query?.queryKey.slice(1, 3) ?? []) === hashKey([name, of]) ? before : undefined,
     queryFn: ({ signal }) => {
       const query = { ...resourceQuery(of), hops };
       return read(`${STACK}/resource/neighbours`, stackPath(name), query, signal);

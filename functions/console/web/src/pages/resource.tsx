@@ -1,6 +1,6 @@
 // One resource: what it is and has, what is around it, and which versions changed it.
 
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router";
 import { type ReactNode, Suspense, lazy, useMemo } from "react";
 import { Button } from "react-aria-components";
@@ -340,7 +340,7 @@ function Neighbours({ of }: { of: ResourceName }) {
   const search = useSearch({ from: ROUTE });
   const navigate = useNavigate({ from: ROUTE });
   const hops = search.hops ?? 1;
-  const found = useQuery({ ...queries.neighbours(name, of, hops), placeholderData: keepPreviousData });
+  const found = useQuery(queries.neighbours(name, of, hops));
   const drawing = useMemo(() => {
     const hrefOf = (other: Named) =>
       router.buildLocation({ to: ROUTE, params: name, search: searchOf(search, other) }).href;

@@ -1,7 +1,7 @@
 // A graph that is read from left to right. A worker makes its layout, so the page stays quick meanwhile.
 
 import { useRouter } from "@tanstack/react-router";
-import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { visible } from "../format";
 import type { Laid, ToLay } from "./layout.worker";
 import { Act, type Tone, Notice, Waiting } from "./parts";
@@ -68,6 +68,7 @@ function useDrawn(nodes: GraphNode[], edges: GraphEdge[], current: string | unde
     worker.onerror = giveUp;
     worker.onmessage = ({ data }: MessageEvent<Laid>) => {
       clearTimeout(timer);
+      worker.terminate();
       setDrawn({ nodes, edges, current, laid: data });
     };
     const toLay: ToLay = {
@@ -125,10 +126,21 @@ export default function Graph({
   current?: string;
 }) {
   const { drawn, isFailed } = useDrawn(wanted.nodes, wanted.edges, wanted.current);
-  if (isFailed) return <Notice tone="warn">This browser could not draw the graph.</Notice>;
-  // About as high as a small graph.
-  if (!drawn) return <Waiting />;
-  return <Shown label={label} {...drawn} />;
+  return (
+    <>
+      {isFailed && (
+        <Notice tone="warn">
+          This browser could not draw the graph.{drawn && " Here is the one that was there before."}
+        </Notice>
+      )}
+      {drawn ? (
+        <Shown label={label} {...drawn} />
+      ) : (
+        // About as high as a small graph.
+        !isFailed && <Waiting />
+      )}
+    </>
+  );
 }
 
 function Shown({ label, nodes, edges, current, laid }: { label: string } & Drawn) {
@@ -146,7 +158,16 @@ function Shown({ label, nodes, edges, current, laid }: { label: string } & Drawn
     if (x === undefined || y === undefined || !box.current) return;
     box.current.scrollLeft = x * factor - box.current.clientWidth / 2;
     box.current.scrollTop = y * factor - box.current.clientHeight / 2;
-  }, [x, y, factor]);
+  }, [current, x, y, factor]);
+
+  const focus = (id: string) =>
+    box.current?.querySelector<SVGElement>(`[data-node="${CSS.escape(id)}"]`)?.focus();
+  // A node that leaves with the drawing before gives its focus to the one that Tab comes to.
+  const hasFocus = useRef(false);
+  useLayoutEffect(() => {
+    const isLost = hasFocus.current && box.current?.contains(document.activeElement) === false;
+    if (isLost && at !== undefined) focus(at);
+  }, [nodes, at]);
 
   const press = (event: KeyboardEvent) => {
     const way = ARROWS[event.key];
@@ -166,7 +187,7 @@ function Shown({ label, nodes, edges, current, laid }: { label: string } & Drawn
     }
     if (!nearest) return;
     setFocused(nearest.id);
-    box.current?.querySelector<SVGElement>(`[data-node="${CSS.escape(nearest.id)}"]`)?.focus();
+    focus(nearest.id);
   };
   const follow = (event: MouseEvent, href: string) => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -200,6 +221,8 @@ function Shown({ label, nodes, edges, current, laid }: { label: string } & Drawn
           height={laid.height * factor}
           viewBox={`0 0 ${laid.width} ${laid.height}`}
           focusable="false"
+          onFocus={() => (hasFocus.current = true)}
+          onBlur={() => (hasFocus.current = false)}
         >
           <g aria-hidden="true">
             {edges.map(({ from, to, tone }, index) => (
