@@ -76,8 +76,11 @@ function haveFocus(elements) {
 /** Waits for an element that is clicked. Parts that still load would move it from under the pointer. */
 async function comes(what) {
   await page.waitForSelector(what);
-  // Some tests keep a page from its data, so this does not wait for ever.
-  await page.locator(".waiting").first().waitFor({ state: "hidden", timeout: 2_000 }).catch(() => {});
+  // The first of those that are seen, until there is none.
+  const load = (timeout) => page.locator(".waiting:visible").first().waitFor({ state: "hidden", timeout });
+  // A test may keep the page from its data.
+  if (isAway || held !== undefined) await load(2_000).catch(() => {});
+  else await load(10_000);
 }
 
 async function fresh({ theme = "light", width = 1280, height = 800 } = {}) {
