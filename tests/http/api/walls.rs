@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -15,12 +16,16 @@ use serde_json::{Map, Value, json};
 use statewright_shared::adapters::Counter;
 use statewright_shared::api::routes::{Auth, ROUTES, Route};
 use statewright_shared::cache::REMEMBERED_FOR;
-use statewright_shared::domain::names::{Login, OrgName, TeamName, TokenName};
+use statewright_shared::domain::names::{
+    Login, OrgName, ProjectName, StackAddress, StackName, TeamName, TokenName,
+};
 use statewright_shared::domain::role::{Right, Role};
-use statewright_shared::layout::SignedInBy;
+use statewright_shared::layout::{SignedInBy, StackEntry};
+use statewright_shared::ports::{CommitError, Item, ItemKey, Ledger, Page, PortError, Query, Write};
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::tokens::{NewToken, Owner};
 use statewright_shared::services::identity::{invitations, passwords, sessions, tokens};
+use statewright_shared::settings::Settings;
 use statewright_tests::app::{Answer, Call, ORG, TestApp, USER};
 use statewright_tests::issuer::{ISSUER, Issuer};
 use statewright_tests::sign_ins;
@@ -696,4 +701,70 @@ async fn no_guess_is_written() {
         }
     }
     nothing_is_written(&app, &counter).await;
+}
+
+/// A ledger that never answers for these items.
+struct Silent {
+    inner: Arc<dyn Ledger>,
+    of: Vec<ItemKey>,
+}
+
+#[async_trait]
+impl Ledger for Silent {
+    async fn get(&self, key: &ItemKey) -> Result<Option<Item>, PortError> {
+        if self.of.contains(key) {
+            std::future::pending::<()>().await;
+        }
+        self.inner.get(key).await
+    }
+    async fn query(&self, query: &Query) -> Result<Page, PortError> {
+        self.inner.query(query).await
+    }
+    async fn commit(&self, writes: Vec<Write>) -> Result<(), CommitError> {
+        self.inner.commit(writes).await
+    }
+    fn inline_bytes_max(&self) -> usize {
+        self.inner.inline_bytes_max()
+    }
+}
+
+/// A process that knows nothing looks for the stack before it knows who asks.
+#[tokio::test]
+async fn a_cold_process_refuses_without_what_it_reads_ahead() {
+    let app = TestApp::memory().await;
+    let stack = Stack::new(&app).await;
+    stack.publish(&["a"]).await;
+    let nothing = app.member_with_role(Role::None, "bob", "ci").await;
+    let elsewhere = app.member_with_role(Role::None, "carol", "ci").await;
+    let stranger = app.other_user("dan", "others").await;
+    let grant = json!({ "to": "user:carol", "on": "elsewhere/*", "role": "view" });
+    let access = app.request(Method::PUT, &format!("/api/orgs/{ORG}/access"));
+    access.json(&json!({ "teams": {}, "grants": [grant] })).send().await.expect(200);
+    let key = |name: &str| -> ItemKey {
+        let project = ProjectName::parse(&stack.project).unwrap();
+        let address = StackAddress { org: org(), project, stack: StackName::parse(name).unwrap() };
+        StackEntry::key(&address).into()
+    };
+    let cold = async || {
+        let of = vec![key("dev"), key("gone")];
+        let ledger = Silent { inner: Arc::clone(&app.context.ledger), of };
+        app.over(Arc::new(ledger), Settings::default()).await
+    };
+    let path = |name: &str| format!("/api/stacks/{ORG}/{}/{name}/resources", stack.project);
+    for token in [&nothing, &elsewhere, &stranger] {
+        let mut refusals = Vec::new();
+        for name in ["dev", "gone"] {
+            let process = cold().await;
+            let asked = process.get(&path(name)).token(token).send();
+            let answer = tokio::time::timeout(Duration::from_secs(60), asked).await.expect("it is answered");
+            let status = answer.status.as_u16();
+            assert!([403, 404].contains(&status), "{status} {}", answer.text());
+            refusals.push((status, answer.text().replace(name, "NAME")));
+        }
+        assert_eq!(refusals[0], refusals[1]);
+    }
+    // The ledger is silent indeed.
+    let process = cold().await;
+    let asked = process.get(&path("dev")).send();
+    assert!(tokio::time::timeout(Duration::from_millis(300), asked).await.is_err());
 }

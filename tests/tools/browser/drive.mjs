@@ -76,8 +76,9 @@ function haveFocus(elements) {
 /** Waits for an element that is clicked. Parts that still load would move it from under the pointer. */
 async function comes(what) {
   await page.waitForSelector(what);
-  // The first of those that are seen, until there is none.
-  const load = (timeout) => page.locator(".waiting:visible").first().waitFor({ state: "hidden", timeout });
+  // The first of those that are seen, until there is none. The log of an update that runs may stay empty.
+  const waiting = page.locator(".waiting:visible:not([aria-busy=true] *)").first();
+  const load = (timeout) => waiting.waitFor({ state: "hidden", timeout });
   // A test may keep the page from its data.
   if (isAway || held !== undefined) await load(2_000).catch(() => {});
   else await load(10_000);
