@@ -53,7 +53,7 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[
         "head",
         "dynamodb:Query",
         "STACK#",
-        "the oldest version distinguishes a deleted one from one that never existed",
+        "the oldest version distinguishes a deleted stack from one that never existed",
     ),
     ("admin", "dynamodb:GetItem", "UPDATE#", "an update waits for a sweep only after its client is gone"),
     ("admin", "dynamodb:GetItem", "STACK#", "an update waits for a sweep only after its client is gone"),

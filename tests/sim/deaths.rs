@@ -45,7 +45,7 @@ async fn scene(world: World) -> (Scene, Faults, statewright_shared::context::Con
         Step::Append(3),
         Step::Append(4),
     ] {
-        scene.act(&process, step).await.unwrap();
+        Box::pin(scene.act(&process, step)).await.unwrap();
     }
     (scene, faults, process)
 }

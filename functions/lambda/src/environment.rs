@@ -38,7 +38,7 @@ const KEEP_LOGS: &str = "STATEWRIGHT_KEEP_LOGS";
 const KEEP_DELETED: &str = "STATEWRIGHT_KEEP_REMOVED_STACKS";
 /// As for `statewright serve`: how many of the newest versions of each Terraform state to keep; all if empty.
 const KEEP_STATE_VERSIONS: &str = "STATEWRIGHT_KEEP_STATE_VERSIONS";
-/// As for `statewright serve`: how long to keep a rejected write of a Terraform state.
+/// As for `statewright serve`: how long to keep a refused write of a Terraform state.
 const KEEP_REJECTED_STATES: &str = "STATEWRIGHT_KEEP_REJECTED_STATES";
 /// As for `statewright serve`: the address of this server, which principals of AWS sign.
 const ADDRESS: &str = "STATEWRIGHT_ADDRESS";

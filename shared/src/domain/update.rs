@@ -119,7 +119,7 @@ pub struct Seal {
     pub reason: Option<String>,
     /// Who cancelled it, and with which token, for the same record. Absent in seals of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requester: Option<Requester>,
+    pub requester: Option<Box<Requester>>,
 }
 
 /// How long other processes wait for the process that sealed to publish.

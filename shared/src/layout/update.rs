@@ -30,7 +30,7 @@ pub(super) mod examples {
     }
 
     pub(crate) fn with_token(seal: Seal) -> Seal {
-        Seal { requester: Some(requester()), ..seal }
+        Seal { requester: Some(Box::new(requester())), ..seal }
     }
 
     fn update(status: Status) -> Update {

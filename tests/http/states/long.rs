@@ -8,11 +8,11 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{
-    Calls, Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds,
+    Calls, Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock,
 };
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::layout::{Key, Record, RejectedState, StateHead, StateVersion, put};
-use statewright_shared::ports::{BlobKey, Blobs as _, Expect, Ids, Ledger as _};
+use statewright_shared::ports::{BlobKey, Blobs as _, Clock as _, Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check_states;
 use statewright_shared::services::states::resources::WHOLE_BYTES_MAX;
 use statewright_shared::settings::{Retention, Settings};
@@ -118,7 +118,7 @@ impl Long {
             tokio::select! {
                 biased;
                 answer = &mut writing => return answer,
-                () = tokio::time::sleep(Duration::from_millis(2)) => self.app.advance(Duration::from_millis(5)),
+                () = SystemClock.sleep(Duration::from_millis(2)) => self.app.advance(Duration::from_millis(5)),
             }
         }
     }

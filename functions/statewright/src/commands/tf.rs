@@ -1,4 +1,4 @@
-//! `statewright tf`: runs the client itself, on a state of a server.
+//! `statewright tf`: runs Terraform or OpenTofu on a state of a server.
 //!
 //! The token is passed in the environment and never written to a file, since clients store the settings of a
 //! backend block in plain text. A folder that is linked to a state and has no backend gets a temporary one

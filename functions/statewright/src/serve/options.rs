@@ -230,7 +230,7 @@ pub(crate) struct Keep {
     /// How many of the newest versions of each Terraform state to keep [default: all].
     #[arg(long = "keep-state-versions", value_name = "NUMBER", env = "STATEWRIGHT_KEEP_STATE_VERSIONS")]
     state_versions: Option<NonZeroU64>,
-    /// How long to keep a rejected write of a Terraform state. It can be inspected and restored until then.
+    /// How long to keep a refused write of a Terraform state, so that it can be inspected and restored.
     #[arg(
         long = "keep-rejected-states",
         value_name = "DURATION",

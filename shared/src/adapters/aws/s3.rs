@@ -26,7 +26,7 @@ const DELETING: &str = "deleting a blob";
 const SIGNING: &str = "signing a URL of a blob";
 const LISTING: &str = "listing the blobs";
 
-/// The slowest upload that is not given up, in bytes a second. It gives the timeout of an attempt.
+/// The slowest upload, in bytes per second, that is not aborted. The timeout of an attempt is computed from it.
 const UPLOAD_BYTES_PER_SECOND_MIN: u64 = 1 << 20;
 
 /// Blobs as objects of one bucket, each under its key as it is. Clones share the client.

@@ -22,7 +22,7 @@ const TEMPORARY: &str = ".tmp";
 /// Bytes of one piece of a blob that is read.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Folders remembered as synced before all of them are forgotten.
+/// The maximum number of folders remembered as synced. When it is reached, all are forgotten.
 const FOLDERS_KNOWN_MAX: usize = 10_000;
 
 /// Blobs as files below a folder, each under the path that its key spells. Clones are handles to the same folder.

@@ -33,7 +33,7 @@ const SEVERAL: &str = "\
 pub enum KeyFileError {
     /// Users other than its owner may use it.
     #[error(
-        "users other than its owner can use {} (mode {mode:03o}). Run: chmod 600 {}",
+        "{} is open to users other than its owner (mode {mode:03o}). Run: chmod 600 {}",
         path.display(),
         path.display()
     )]

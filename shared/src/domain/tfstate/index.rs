@@ -1,4 +1,4 @@
-//! An index of the resource instances of a state: enough to tell what a version changed, without values.
+//! An index of a state's resource instances, without their values. It is enough to find what a version changed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

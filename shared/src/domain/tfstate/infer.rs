@@ -53,7 +53,7 @@ fn typed(name: &str, or_null: bool) -> Value {
 /// The deepest inferred level. Below it, the schema allows everything.
 const INFERRED_DEPTH_MAX: usize = 12;
 
-/// The values of a list or a map that are inspected, at most.
+/// The maximum number of values of a list or map to inspect.
 const SAMPLES_MAX: usize = 100;
 
 /// The schema of a type in the notation of states (`"string"`, `["list","string"]`, `["object",{…}]`), with

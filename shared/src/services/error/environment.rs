@@ -13,7 +13,7 @@ pub enum EnvironmentError {
     #[error("there is no deleted environment {0} to undelete: check its name")]
     NoneDeleted(EnvironmentAddress),
     /// The environment has no such revision.
-    #[error("environment {environment} has no {revision}: choose one that it has")]
+    #[error("environment {environment} has no {revision}: choose an existing revision or tag")]
     NoRevision {
         /// The environment that the request names.
         environment: EnvironmentAddress,
@@ -21,7 +21,7 @@ pub enum EnvironmentError {
         revision: String,
     },
     /// The environment has no such tag.
-    #[error("environment {environment} has no tag {tag}: choose one that it has")]
+    #[error("environment {environment} has no tag {tag}: choose an existing tag")]
     NoTag {
         /// The environment that the request names.
         environment: EnvironmentAddress,

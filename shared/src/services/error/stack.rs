@@ -25,7 +25,7 @@ pub enum StackError {
         project: ProjectName,
     },
     /// The stack has no such version.
-    #[error("stack {address} has no version {version}: choose one that it has")]
+    #[error("stack {address} has no version {version}: choose an existing version")]
     NoVersion {
         /// The stack that the request names.
         address: StackAddress,
@@ -54,7 +54,7 @@ pub enum StackError {
         version: u64,
     },
     /// The version has no such resource.
-    #[error("version {version} of stack {address} has no resource {urn:?}: choose one that it has")]
+    #[error("version {version} of stack {address} has no resource {urn:?}: choose an existing resource")]
     NoResource {
         /// The stack that the request names.
         address: StackAddress,
@@ -86,7 +86,7 @@ pub enum StackError {
     #[error("stack {0} has never been updated: run `pulumi up` first")]
     NeverUpdated(StackAddress),
     /// The stack has no such tag.
-    #[error("stack {address} has no tag {tag:?}: choose one that it has")]
+    #[error("stack {address} has no tag {tag:?}: choose an existing tag")]
     NoTag {
         /// The stack that the request names.
         address: StackAddress,

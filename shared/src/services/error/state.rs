@@ -33,7 +33,7 @@ pub enum StateError {
     #[error(transparent)]
     LockOfDeleted(Box<ReservedName>),
     /// The state has no such version.
-    #[error("state {state} has no version {version}: choose one that it has")]
+    #[error("state {state} has no version {version}: choose an existing version")]
     NoVersion {
         /// The state, as the request names it.
         state: String,
@@ -69,7 +69,7 @@ pub enum StateError {
          the server does not know, so use that client"
     )]
     ResourcesUnknown {
-        /// The version, or the ID of a rejected write.
+        /// The version, or the ID of a refused write.
         version: String,
     },
     /// A version does not have a resource of this address.
@@ -79,7 +79,7 @@ pub enum StateError {
     NoResource {
         /// The address, as the request names it.
         address: String,
-        /// The version, or the ID of a rejected write.
+        /// The version, or the ID of a refused write.
         version: String,
     },
     /// Another caller holds the lock of the state.

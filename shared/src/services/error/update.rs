@@ -80,7 +80,7 @@ pub enum UpdateError {
         id: UpdateId,
     },
     /// The update's log has no such slot.
-    #[error("the log of update {update} has {}, and no slot {slot}: name one that it has", count(*slots, "slot"))]
+    #[error("the log of update {update} has {}, and no slot {slot}: name an existing slot", count(*slots, "slot"))]
     NoSlot {
         /// The update whose log is published.
         update: UpdateId,

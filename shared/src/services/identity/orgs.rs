@@ -1,5 +1,5 @@
-//! Organizations and their members, for the operator. A membership is stored twice, and one commit changes
-//! both: with the organization, and with the user, so that one read returns all that a caller may see.
+//! Organizations and their members, for the operator. A membership is stored twice: with the
+//! organization and with the user. One commit changes both, and one read returns all that a caller may see.
 
 use std::collections::BTreeSet;
 

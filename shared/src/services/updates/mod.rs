@@ -485,7 +485,7 @@ pub async fn cancel(
     standing.check_may_end(&taken(&record.value), what)?;
     let begun_by = record.value.requester.clone();
     let by = SealedBy::Cancel(caller.user.login.clone());
-    let requester = Some(caller.requester());
+    let requester = Some(Box::new(caller.requester()));
     let end = publish::End { outcome: Outcome::Cancelled, by, reason, requester };
     let ended = seal_and_publish(ctx, id, record, None, end).await;
     ended.map_err(|error| match error {

@@ -47,7 +47,7 @@ pub(super) struct End {
     /// Why a person cancels it, if that was said.
     pub(super) reason: Option<String>,
     /// Who cancels it, and with which token.
-    pub(super) requester: Option<Requester>,
+    pub(super) requester: Option<Box<Requester>>,
 }
 
 impl End {
@@ -252,7 +252,9 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
     let is_own = match &seal.by {
         SealedBy::Client => Act::is_now(action),
         // Somebody else, or another token, may have cancelled it before.
-        SealedBy::Cancel(_) => Act::is_now(action) && entry.record.caller() == seal.requester,
+        SealedBy::Cancel(_) => {
+            Act::is_now(action) && entry.record.caller().as_ref() == seal.requester.as_deref()
+        }
         SealedBy::Expiry => false,
     };
     if !is_own {
@@ -261,7 +263,7 @@ fn ended_entry(ctx: &Context, head: &StackHead, id: UpdateId, update: &Update, s
         (record.user, record.of, record.token) = (None, Principal::default(), None);
         match (&seal.by, &seal.requester) {
             (SealedBy::Client, _) => record.set_caller(by.clone()),
-            (SealedBy::Cancel(_), Some(canceler)) => record.set_caller(canceler.clone()),
+            (SealedBy::Cancel(_), Some(canceler)) => record.set_caller(Requester::clone(canceler)),
             (SealedBy::Cancel(login), None) => record.user = Some(login.clone()),
             (SealedBy::Expiry, _) => {}
         }

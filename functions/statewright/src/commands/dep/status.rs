@@ -7,7 +7,7 @@ use crate::output::{table, to_the_second};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Status {
-    /// Show all states of the organization that read outputs of others.
+    /// Show all states of the organization that read outputs of other states.
     #[arg(long)]
     all: bool,
 }

@@ -421,7 +421,7 @@ pub(super) struct Restore {
     pub(super) ask: Ask,
     #[command(flatten)]
     stack: Chosen,
-    /// The version to publish again.
+    /// The version to restore.
     #[arg(long, value_name = "N")]
     version: Option<u64>,
     /// Undelete a deleted stack: the default without --version.

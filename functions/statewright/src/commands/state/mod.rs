@@ -54,11 +54,11 @@ enum Command {
     /// Show the differences between two versions of a state: addresses, properties, outputs. No values are
     /// shown.
     Diff(past::Diff),
-    /// Make an old version, or a rejected write, the current one. Nothing in the cloud changes.
+    /// Make an old version, or a refused write, the current one. Nothing in the cloud changes.
     Restore(past::Restore),
     /// Print a state as its client wrote it.
     Pull(past::Pull),
-    /// List the rejected writes, the reasons and what to do. The server keeps them.
+    /// List the refused writes, the reasons and what to do. The server keeps them.
     #[command(visible_alias = "why")]
     Rejected(past::RejectedWrites),
     /// Show the outputs of a state.

@@ -25,7 +25,7 @@ pub(super) struct Versions {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Diff {
-    /// A version, or the id of a rejected write.
+    /// A version, or the id of a refused write.
     #[arg(value_name = "A", value_parser = which)]
     from: String,
     /// The version to compare it with [default: the current one].
@@ -40,7 +40,7 @@ pub(super) struct Diff {
 pub(super) struct Restore {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a rejected write.
+    /// The version, or the id of a refused write.
     #[arg(long, value_name = "VERSION", value_parser = which)]
     version: String,
 }
@@ -49,7 +49,7 @@ pub(super) struct Restore {
 pub(super) struct Pull {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a rejected write [default: the current version].
+    /// The version, or the id of a refused write [default: the current version].
     #[arg(long, value_name = "VERSION", value_parser = which)]
     version: Option<String>,
     /// Write to this file instead of stdout, readable only by its owner. Replaces an existing file.
@@ -63,12 +63,12 @@ pub(super) struct RejectedWrites {
     about: About,
 }
 
-/// A version number, or the id of a rejected write in hex.
+/// A version number, or the id of a refused write in hex.
 pub(super) fn which(text: &str) -> anyhow::Result<String> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     anyhow::ensure!(
         is_one,
-        "write the number of a version, or the id of a rejected write from `state rejected`"
+        "write the number of a version, or the id of a refused write from `state rejected`"
     );
     Ok(text.to_owned())
 }
@@ -308,7 +308,7 @@ pub(super) async fn rejected(session: &Session, rejected: &RejectedWrites) -> an
 
 fn describe(name: &str, current: u64, writes: &[Rejected]) -> String {
     let Some(newest) = writes.first() else {
-        return format!("{name} has no rejected writes");
+        return format!("{name} has no refused writes");
     };
     let rows = writes.iter().map(|write| {
         vec![

@@ -20,7 +20,7 @@ pub(super) struct Policy {
     /// Whether to reject, and keep, a write whose serial does not increase or whose lineage differs.
     #[arg(long, value_name = "true|false")]
     strict: Option<bool>,
-    /// How long after its holder's last write another client may take over a lock, such as 12h; or `never`.
+    /// Let another client take over a lock this long after its holder's last write, such as 12h; or `never`.
     #[arg(long, value_name = "DURATION|never", value_parser = expiry)]
     lock_expires_after: Option<Expiry>,
     /// The same for the lock of a plan, if that is sooner [default: 1h]; `never` treats it like any other

@@ -19,7 +19,7 @@ const PAGE: &str = "1000";
 pub(super) struct Resources {
     #[command(flatten)]
     about: About,
-    /// The version, or the id of a rejected write [default: the current version].
+    /// The version, or the id of a refused write [default: the current version].
     #[arg(long, value_name = "VERSION", value_parser = super::past::which)]
     version: Option<String>,
     /// List only resources with these words in the address or the provider.
@@ -32,7 +32,7 @@ pub(super) struct Show {
     /// The address, as `state resources` prints it.
     #[arg(value_name = "ADDRESS")]
     address: String,
-    /// The version, or the id of a rejected write [default: the current version].
+    /// The version, or the id of a refused write [default: the current version].
     #[arg(long, value_name = "VERSION", value_parser = super::past::which)]
     version: Option<String>,
     /// Also show the attributes. The audit log records it.

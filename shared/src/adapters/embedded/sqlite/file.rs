@@ -27,7 +27,8 @@ const SCHEMA: &str = "
     PRAGMA user_version = 2;
 ";
 
-/// Statements that upgrade a file of version 1, which had one tree: before [`SCHEMA`], and after it.
+/// Statements that upgrade a file of version 1, whose table was one tree. The first runs before [`SCHEMA`], the second
+/// after it.
 const FROM_ONE_TREE: [&str; 2] = [
     "ALTER TABLE items RENAME TO one_tree",
     "INSERT INTO items SELECT partition, sort, revision, expires, value FROM one_tree ORDER BY partition, sort;
