@@ -1,11 +1,11 @@
-//! The console when every function is cold: each request starts a process, and the pages work all the same. The journeys are
-//! those of other files.
+//! The console and sign-ins with a real provider when every function is cold: each request starts a process, and the
+//! pages work all the same. The journeys are those of other files.
 
 use serde_json::json;
 use statewright_tests::app::{Backend, ORG, TestApp};
 use statewright_tests::console::{make_stack, save_outputs, secret, signed_in};
 
-use crate::{console, console_journeys};
+use crate::{browser, console, console_journeys};
 
 const COLD: Backend = Backend::ColdFunctions;
 
@@ -21,6 +21,16 @@ async fn a_secret_is_shown_when_every_function_is_cold() {
     page.click("tr:has-text('password') button:text-is('Show')").await;
     page.sees("code:has-text('hunter2')").await;
     page.has_no_problem().await;
+}
+
+#[tokio::test]
+async fn pulumi_logs_in_by_a_browser_when_functions_are_cold() {
+    Box::pin(browser::pulumi_logs_in(COLD)).await;
+}
+
+#[tokio::test]
+async fn a_real_provider_is_not_replayed_to_cold_functions() {
+    Box::pin(browser::is_not_replayed_or_mixed_up(COLD)).await;
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ pub mod filters;
 pub mod functions;
 pub mod fuzz;
 mod home;
+pub mod https_server;
 pub mod issuer;
 pub mod meter;
 mod names;

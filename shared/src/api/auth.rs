@@ -157,7 +157,12 @@ async fn admit(
                     let token = credentials(parts, "token").ok_or(AccessError::NoToken)?;
                     let prefetch = Prefetch::of(app, route, context);
                     let known = prefetch.known();
-                    let authenticated = tokens::authenticate_telling(app, token, || known.tell());
+                    let authenticated = async {
+                        match route.tells_who_asks() {
+                            true => tokens::identify(app, token).await,
+                            false => tokens::authenticate_telling(app, token, || known.tell()).await,
+                        }
+                    };
                     prefetch.during(app, authenticated, |caller| caller).await?
                 }
             };

@@ -135,7 +135,8 @@ async fn open(args: &Serve) -> anyhow::Result<(Option<DataFolder>, Context)> {
         retention: args.keep.retention(),
         states: args.state_limits(),
     };
-    ctx.web = Some(Arc::new(Https::new(args.issuer_networks.clone().unwrap_or_default())));
+    let https = Https::new(args.issuer_networks.clone().unwrap_or_default());
+    ctx.web = Some(Arc::new(https.with_sts(args.sts_endpoint.clone())));
     ctx.address.clone_from(&args.address);
     ctx.providers = providers.into();
     ctx.server_admins = args.server_admins.clone().unwrap_or_default();

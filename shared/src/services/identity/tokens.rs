@@ -87,7 +87,7 @@ pub async fn authenticate(ctx: &Context, token: &str) -> Result<Caller, Error> {
 /// # Errors
 /// As [`authenticate`].
 pub async fn authenticate_telling(ctx: &Context, token: &str, tell: impl FnOnce()) -> Result<Caller, Error> {
-    let (caller, _) = identify(ctx, Shown::Token(token), Duration::ZERO, tell).await?;
+    let (caller, _) = accept(ctx, Shown::Token(token), Duration::ZERO, User::stops, tell).await?;
     Ok(caller)
 }
 
@@ -98,7 +98,7 @@ pub async fn authenticate_telling(ctx: &Context, token: &str, tell: impl FnOnce(
 /// # Errors
 /// As [`authenticate`].
 pub async fn identify(ctx: &Context, token: &str) -> Result<Caller, Error> {
-    let (caller, _) = accept(ctx, Shown::Token(token), Duration::ZERO, |_, expires| expires).await?;
+    let (caller, _) = accept(ctx, Shown::Token(token), Duration::ZERO, |_, expires| expires, || ()).await?;
     Ok(caller)
 }
 
@@ -113,13 +113,15 @@ pub async fn authenticate_run(
     shown: Shown<'_>,
     grace: Duration,
 ) -> Result<(Caller, Option<Timestamp>), Error> {
-    identify(ctx, shown, grace, || ()).await
+    accept(ctx, shown, grace, User::stops, || ()).await
 }
 
-async fn identify(
+/// `ends` tells when a token of this user with this expiry ends. Calls `tell` as [`authenticate_telling`] does.
+async fn accept(
     ctx: &Context,
     shown: Shown<'_>,
     grace: Duration,
+    ends: fn(&User, Option<Timestamp>) -> Option<Timestamp>,
     tell: impl FnOnce(),
 ) -> Result<(Caller, Option<Timestamp>), Error> {
     let now = ctx.now();
