@@ -32,16 +32,28 @@ pub struct StateLimits {
     /// then fails before the infrastructure changes, and not when its write is refused. `None` if only
     /// `bytes_max` limits writes.
     pub no_lock_from: Option<usize>,
+    /// The length above which a version has rows, of which a page of its resources reads a part. A shorter one is read
+    /// whole. Rows make a write longer, by up to half where a server's disk is fast.
+    pub rows_above: usize,
 }
 
 impl StateLimits {
     /// The limits without a gateway.
-    pub const SERVER: Self = Self { bytes_max: 256 << 20, warn_from: 10 << 20, no_lock_from: None };
+    pub const SERVER: Self =
+        Self { bytes_max: 256 << 20, warn_from: 10 << 20, no_lock_from: None, rows_above: 16 << 20 };
+
+    /// The limits of a function, which has less memory than a server.
+    pub const FUNCTION: Self = Self { rows_above: 2 << 20, ..Self::SERVER };
 
     /// The limits behind a gateway that allows requests of this length: a warning from half of it, and no
     /// locks from nine tenths.
     pub const fn of_gateway(bytes_max: usize) -> Self {
-        Self { bytes_max, warn_from: bytes_max / 2, no_lock_from: Some(bytes_max / 10 * 9) }
+        Self {
+            bytes_max,
+            warn_from: bytes_max / 2,
+            no_lock_from: Some(bytes_max / 10 * 9),
+            rows_above: usize::MAX,
+        }
     }
 
     /// The lower of these limits and those of a gateway that allows requests of this length.
@@ -52,6 +64,7 @@ impl StateLimits {
             bytes_max: self.bytes_max.min(gateway.bytes_max),
             warn_from: self.warn_from.min(gateway.warn_from),
             no_lock_from: self.no_lock_from.into_iter().chain(gateway.no_lock_from).min(),
+            rows_above: self.rows_above.min(gateway.rows_above),
         }
     }
 }

@@ -12,7 +12,7 @@ use statewright_gateway::Between;
 use statewright_shared::api::routes::{ROUTES, Route};
 use statewright_shared::domain::names::{Login, OrgName};
 use statewright_shared::services::identity::orgs;
-use statewright_shared::services::states::resources::WHOLE_BYTES_MAX;
+use statewright_shared::settings::StateLimits;
 use statewright_tests::app::{ORG, USER};
 use statewright_tests::aws::StandIn;
 use statewright_tests::cli::PulumiCli;
@@ -182,7 +182,7 @@ async fn first_page_of_state(functions: &Functions, rounds: usize) -> io::Result
         r#"{{"version":4,"terraform_version":"1.12.6","serial":1,"lineage":"pages","outputs":{{}},"resources":[{{"mode":"managed","type":"null_resource","name":"r","provider":"provider[\"registry.opentofu.org/hashicorp/null\"]","instances":[{}]}}]}}"#,
         instances.join(",")
     );
-    if text.len() <= WHOLE_BYTES_MAX {
+    if text.len() <= StateLimits::FUNCTION.rows_above {
         return Err(io::Error::other("the state is so short that it is read whole"));
     }
     let path = format!("/tfstate/{ORG}/pages");

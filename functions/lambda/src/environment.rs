@@ -148,7 +148,7 @@ impl Environment {
                     audit: duration(KEEP_AUDIT, audit)?,
                 },
                 // The limit of the gateway, which is lower, applies to each request.
-                states: StateLimits::SERVER,
+                states: StateLimits::FUNCTION,
             },
         })
     }

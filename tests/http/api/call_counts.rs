@@ -23,6 +23,7 @@ use statewright_shared::ports::{
 };
 use statewright_shared::services::audit;
 use statewright_shared::services::identity::sessions;
+use statewright_shared::settings::Settings;
 use statewright_tests::app::{ORG, TestApp, USER};
 use statewright_tests::aws::{self, Gateway, StandIn};
 use statewright_tests::meter::Usage;
@@ -30,13 +31,19 @@ use statewright_tests::meter::Usage;
 use crate::world::{Run, Stack, deployment};
 
 pub(crate) async fn counted() -> (TestApp, Counter) {
+    counted_with(Settings::default()).await
+}
+
+/// The same with an operator's settings.
+pub(crate) async fn counted_with(settings: Settings) -> (TestApp, Counter) {
     let counter = Counter::new();
     let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
-    let app = TestApp::memory_with(
+    let app = TestApp::memory_with_settings(
         Arc::new(Counting::new(Unhurried(MemoryLedger::new()), counter.clone())),
         Arc::new(Counting::new(Unhurried(MemoryBlobs::new()), counter.clone())),
         Arc::new(Counting::new(Unhurried(MemoryKeys::new(Arc::clone(&ids))), counter.clone())),
         ids,
+        settings,
     )
     .await;
     (app, counter)

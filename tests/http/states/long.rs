@@ -8,17 +8,16 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use statewright_shared::adapters::{
-    Calls, Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock,
+    Calls, Counter, Fault, Faults, Faulty, MemoryBlobs, MemoryKeys, MemoryLedger, SeededIds, SystemClock,
 };
 use statewright_shared::domain::ids::StateId;
 use statewright_shared::layout::{Key, Record, RejectedState, StateHead, StateVersion, put};
 use statewright_shared::ports::{BlobKey, Blobs as _, Clock as _, Expect, Ids, Ledger as _};
 use statewright_shared::services::maintenance::check_states;
-use statewright_shared::services::states::resources::WHOLE_BYTES_MAX;
-use statewright_shared::settings::{Retention, Settings};
+use statewright_shared::settings::{Retention, Settings, StateLimits};
 use statewright_tests::app::{Answer, ORG, TestApp};
 
-use crate::api::call_counts::{counted, describe_calls};
+use crate::api::call_counts::{counted_with, describe_calls};
 use crate::api::routes::STATE;
 
 const SECRET: &str = "hunter2";
@@ -27,6 +26,9 @@ const SECRET: &str = "hunter2";
 const COUNT: usize = 8_000;
 
 const DAY: u64 = 86_400;
+
+/// The servers here have the limits of functions, so that shorter texts have rows.
+const LIMITS: StateLimits = StateLimits::FUNCTION;
 
 /// A state of this many resources, out of order, in the root and in three instances of a module.
 fn text(serial: u64, count: usize, word: &str) -> String {
@@ -54,7 +56,7 @@ fn text(serial: u64, count: usize, word: &str) -> String {
 
 fn long_text(serial: u64, word: &str) -> String {
     let text = text(serial, COUNT, word);
-    assert!(text.len() > WHOLE_BYTES_MAX, "{} bytes", text.len());
+    assert!(text.len() > LIMITS.rows_above, "{} bytes", text.len());
     text
 }
 
@@ -96,7 +98,7 @@ impl Long {
         let (ledger, blobs) = (MemoryLedger::new(), MemoryBlobs::new());
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::new(1));
         let keys = Arc::new(MemoryKeys::new(Arc::clone(&ids)));
-        let settings = Settings { retention, ..Settings::default() };
+        let settings = Settings { retention, states: LIMITS, ..Settings::default() };
         let ports = (Arc::new(ledger.clone()), Arc::new(Faulty::new(blobs.clone(), faults)));
         let app = TestApp::memory_with_settings(ports.0, ports.1, keys, ids, settings).await;
         create(&app, STATE, "net").await;
@@ -277,9 +279,13 @@ async fn changes_of_long_versions_are_known_from_their_rows() {
     assert_eq!(history["unknown"], json!([]));
 }
 
+async fn of_functions() -> (TestApp, Counter) {
+    counted_with(Settings { states: LIMITS, ..Settings::default() }).await
+}
+
 #[tokio::test]
 async fn i10_cheap_a_page_of_rows_costs_one_read() {
-    let (app, counter) = counted().await;
+    let (app, counter) = of_functions().await;
     create(&app, STATE, "net").await;
     let writes = async |serials: std::ops::RangeInclusive<u64>, count: usize| -> Calls {
         for serial in serials {
@@ -315,7 +321,7 @@ async fn i10_cheap_a_page_of_rows_costs_one_read() {
 #[tokio::test]
 async fn i10_cheap_a_page_of_equal_addresses_costs_two_reads() {
     const EQUAL: usize = 12_000;
-    let (app, counter) = counted().await;
+    let (app, counter) = of_functions().await;
     create(&app, STATE, "net").await;
     let text = text_of_instances("", &vec![format!(r#"{{"attributes":"{}"}}"#, "x".repeat(200)); EQUAL]);
     write(&app, STATE, text).await.expect(200);
@@ -335,7 +341,7 @@ async fn i10_cheap_a_page_of_equal_addresses_costs_two_reads() {
 #[tokio::test]
 async fn i10_cheap_a_first_page_of_a_cold_process_waits_less() {
     const OTHER: &str = "019b7c3a-0000-7000-8000-000000000002";
-    let (app, counter) = counted().await;
+    let (app, counter) = of_functions().await;
     let mut waits = Vec::new();
     for (id, project, count) in [(STATE, "long", COUNT), (OTHER, "short", 100)] {
         create(&app, id, project).await;
@@ -398,7 +404,7 @@ async fn i9_bounded_a_crafted_text_has_no_rows_longer_than_itself() {
     {
         let text = text.replace(r#""serial":1"#, &format!(r#""serial":{}"#, place + 1));
         let bytes = text.len();
-        assert!(bytes > WHOLE_BYTES_MAX, "{bytes}");
+        assert!(bytes > LIMITS.rows_above, "{bytes}");
         long.app.most_reserved();
         long.write(text).await.expect(200);
         let most = long.app.most_reserved();

@@ -17,10 +17,6 @@ use crate::services::work;
 use crate::services::work::in_background;
 use crate::services::{Error, store};
 
-/// The longest text that is read whole for a page of its resources, in bytes. It has no rows, so storing it costs no
-/// blob of them.
-pub(super) const WHOLE_BYTES_MAX: usize = 2 << 20;
-
 /// A text that a client sent, with what was parsed from it.
 #[derive(Debug)]
 pub(crate) struct SentText {
@@ -35,9 +31,11 @@ pub(crate) struct SentText {
     pub(super) long_text: Option<Bytes>,
 }
 
-/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside.
+/// Parses, hashes and compresses a state at the same time, off the serving threads. `verify` runs alongside. A text of more
+/// than `rows_above` bytes is long.
 pub(super) async fn read(
     text: Bytes,
+    rows_above: usize,
     verify: impl FnOnce() -> Result<(), Error> + Send + 'static,
 ) -> Result<SentText, Error> {
     // One turn for all three: in parallel, they end soon.
@@ -45,7 +43,7 @@ pub(super) async fn read(
     let turns = [Arc::clone(&turn), Arc::clone(&turn), turn];
     let [of_gzip, of_hash, of_reading] = turns;
     let (whole, same) = (text.clone(), text.clone());
-    let long_text = (text.len() > WHOLE_BYTES_MAX).then(|| text.clone());
+    let long_text = (text.len() > rows_above).then(|| text.clone());
     let gzip = in_background(move || {
         let _turn = of_gzip;
         Ok(gzip(&whole))

@@ -52,10 +52,6 @@ pub struct Wanted {
 /// What a text of a state has, with its version; `None` for a state without a version.
 pub type OfVersion<T> = (Option<StateVersionRef>, T);
 
-/// The longest text that is read whole for a page of its resources, in bytes. Of a longer one, a page reads a part of its
-/// rows, in memory that does not grow with the state.
-pub const WHOLE_BYTES_MAX: usize = blobs::WHOLE_BYTES_MAX;
-
 /// One page of the resource instances of a state, by module and address. One read, and one of a blob: of the text, or of
 /// the first rows of a long text. One read more of the blob for a later page of rows, and one for a version that the
 /// request names.

@@ -73,7 +73,7 @@ pub async fn write(
     if text.len() > bytes_max {
         return Err(Error::TooLarge { what: "a state", bytes: text.len(), bytes_max });
     }
-    let text = blobs::read(text, verify).await?;
+    let text = blobs::read(text, ctx.settings.states.rows_above, verify).await?;
     let sent = SentState { by: caller.requester(), text, source: StateSource::Written, began: None };
     // Stored once, even if several other writes are first.
     let mut stored = None;
@@ -241,7 +241,7 @@ async fn prepare_restore(
         versions::StateVersionRef::Version(version) => StateSource::Restored(*version),
         versions::StateVersionRef::Rejected(id) => StateSource::Promoted(id.clone()),
     };
-    let text = blobs::read(text, || Ok(())).await?;
+    let text = blobs::read(text, ctx.settings.states.rows_above, || Ok(())).await?;
     Ok(SentState { by: caller.requester(), text, source, began: Some(began) })
 }
 
