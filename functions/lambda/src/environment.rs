@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_server() {
         let environment = read(&[(TABLE, "t"), (KEEP_VERSIONS, ""), (BUCKET, "")]).unwrap();
-        assert_eq!(environment.settings, Settings::DEFAULT);
+        let expected = Settings { states: StateLimits::FUNCTION, ..Settings::DEFAULT };
+        assert_eq!(environment.settings, expected);
         assert_eq!(environment.attempt_timeout, ATTEMPT_TIMEOUT);
         assert_eq!((environment.table.as_str(), environment.bucket.as_str()), ("t", ""));
     }
