@@ -55,6 +55,7 @@ const UNUSED: &[(&str, &str, &str, &str)] = &[
         "STACK#",
         "the oldest version distinguishes a deleted stack from one that never existed",
     ),
+    ("tfstate", "s3:DeleteObject", "tf/", "a text is stored for nothing only if another write comes first"),
     ("admin", "dynamodb:GetItem", "UPDATE#", "an update waits for a sweep only after its client is gone"),
     ("admin", "dynamodb:GetItem", "STACK#", "an update waits for a sweep only after its client is gone"),
 ];
