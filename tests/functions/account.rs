@@ -1,5 +1,7 @@
 //! The function `account`: machines and people get in, and what it changes takes effect on the other functions.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::{Method, StatusCode};
@@ -315,6 +317,26 @@ async fn wrong_answers(app: &TestApp) {
     Box::pin(sign_ins::keeps_providers_apart(app, &provider)).await;
     Box::pin(sign_ins::refuses_wrong_tokens(app, &provider, 60)).await;
     Box::pin(sign_ins::finds_a_provider_down_at_the_exchange(app, &provider)).await;
+}
+
+/// In real time: a provider that is down is asked again after five seconds, and one whose key is unknown after a minute.
+#[tokio::test]
+async fn warm_functions_find_a_rotated_key() {
+    let app = Box::pin(TestApp::on(Backend::Functions)).await;
+    let provider = sign_ins::with_provider(&app).await;
+    let sign_in = async || Visitor::new(&app.url).sign_in(&provider, "corp", "bob").await;
+    provider.behaves(Behavior { fails: Some(StatusCode::BAD_GATEWAY), ..Behavior::default() });
+    let why = Visitor::new(&app.url).open("/signin/corp").await.refuses(503);
+    assert!(why.starts_with("The provider corp does not answer"), "{why}");
+    provider.behaves(Behavior::default());
+    SystemClock.sleep(Duration::from_secs(6)).await;
+    sign_in().await.leads("/user/settings/account");
+    provider.behaves(Behavior { signs_with: 2, publishes: vec![2], ..Behavior::default() });
+    SystemClock.sleep(Duration::from_secs(61)).await;
+    sign_in().await.leads("/user/settings/account");
+    // The key of before is withdrawn.
+    provider.behaves(Behavior { signs_with: 1, publishes: vec![2], ..Behavior::default() });
+    sign_in().await.refuses(403);
 }
 
 /// What a server remembers of a provider for some minutes is gone with each process.

@@ -24,7 +24,7 @@ pub struct User {
     pub organizations: Vec<Organization>,
     /// Always empty: there are no external identities.
     pub identities: Vec<String>,
-    /// Always false: there is no second factor.
+    /// Always false: users have one factor, a password or a provider.
     #[serde(rename = "hasMFA")]
     pub has_mfa: bool,
     /// Always false: no other system manages users.
