@@ -15,11 +15,14 @@ async fn a_secret_is_shown_when_every_function_is_cold() {
     make_stack(&app, "web").await;
     let password = secret(&app, "web", &json!("hunter2")).await;
     save_outputs(&app, "web", &json!({ "password": password })).await;
-    let (mut page, _) = signed_in(&app, &format!("/{ORG}/web/dev")).await;
+    let (mut page, console) = signed_in(&app, &format!("/{ORG}/web/dev")).await;
     page.sees("tr:has-text('password')").await;
     assert!(!page.text().await.contains("hunter2"));
     page.click("tr:has-text('password') button:text-is('Show')").await;
     page.sees("code:has-text('hunter2')").await;
+    // It is in the trail.
+    page.open(&format!("{console}/{ORG}/-/audit")).await;
+    page.sees("tr:has-text('secrets.open'):has-text('browser')").await;
     page.has_no_problem().await;
 }
 
