@@ -46,7 +46,7 @@ pub async fn with_provider(app: &TestApp) -> FakeProvider {
 /// A provider confirms this user for this time from now on, as at a sign-in.
 ///
 /// # Panics
-/// If there is no such user.
+/// If the store lacks the user.
 pub async fn confirm_for(app: &TestApp, login: &str, time: Duration) {
     let key = User::key(&Login::parse(login).expect("valid"));
     let item = app.context.ledger.get(&key).await.expect("the store works").expect("the user exists");
